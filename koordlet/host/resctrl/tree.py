@@ -1,7 +1,7 @@
 """Reads resctrl: where it is mounted and how, what the hardware has, which groups there are.
 
 Covers: ``info/``, every group's ``schemata`` and ``mode``, why there is nothing to read.
-Does not cover: counters (``monitor``), tasks (``apply.resctrl_tasks``), what a limit
+Does not cover: counters (``monitor``), tasks (``apply.resctrl``), what a limit
 should be (``policy.resctrl.resctrl``).
 
 Rules:

@@ -1,7 +1,7 @@
 """Assignment of threads to resctrl groups. Pure.
 
 Covers: moves into control groups and into the monitoring groups of pods, what is left where it is.
-Does not cover: which groups there are (``resctrl``), moving (``apply.resctrl_tasks``).
+Does not cover: which groups there are (``resctrl``), moving (``apply.resctrl``).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The state of a cluster of which there are objects in a file.
 
 Covers: what a round needs, of the objects as kubectl prints them. Does not cover: a cluster that is
-watched (``loop.descheduler_watch``).
+watched (``loop.cluster_watch``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.scheduler.cluster import inventory
@@ -63,17 +63,8 @@ def state(
             ended=ended,
             budgets=cluster.budgets,
             usages=cluster.usages,
-            priorities={
-                name: priority.value
-                for name, priority in (
-                    inventory.priority(body)
-                    for body in listed
-                    if body.get("kind") == "PriorityClass"
-                )
-            },
-            claim_classes=dict(
-                claim_class(body) for body in listed if body.get("kind") == "PersistentVolumeClaim"
-            ),
+            priorities={name: each.value for name, each in cluster.decoder.priorities.items()},
+            claim_classes=dict(_claim_classes(listed)),
             gangs=_gangs(cluster, pods.values()),
         ),
         tuple(cluster.warnings),
@@ -89,6 +80,13 @@ def _traits(bodies: Iterable[Body], uids: Mapping[str, str]) -> dict[str, traits
             with contextlib.suppress(BadObjectError):
                 known[uid] = traits.decode(body)
     return known
+
+
+def _claim_classes(bodies: Iterable[Body]) -> Iterator[tuple[str, str]]:
+    for body in bodies:
+        if body.get("kind") == "PersistentVolumeClaim":
+            with contextlib.suppress(BadObjectError):  # the plugins that read it warn
+                yield claim_class(body)
 
 
 def claim_class(body: Body) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Carries out PodMigrationJobs: reservations, evictions, statuses, and what is left of them.
 
-Covers: watching jobs, arbitration at its interval, when a job makes a step, deleting. Does not
-cover: what a step is (``migration.flow``), who may begin (``migration.arbitration``), writing it
-(``migration_writer``).
+Covers: watching jobs, arbitration at its interval, when a job makes a step. Does not cover: what a
+step is (``migration.flow``), who may begin (``migration.arbitration``), writing it
+(``migration_writer``), deleting what is left (``migration_leftovers``).
 
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
@@ -27,6 +27,7 @@ from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock, Refusal, unshadowed
 from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.loop.evictions import EvictionResult
+from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
 from koordlet.scheduler.loop.migration_writer import (
     COMPONENT,
     PAUSE,
@@ -35,10 +36,11 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
-from koordlet.scheduler.migration import cleanup, flow, gang, room
+from koordlet.scheduler.migration import flow, gang
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.replacements import Replacements
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 
@@ -82,6 +84,8 @@ class MigrationController:
         self._unseen: dict[str, tuple[MigrationJob, float]] = {}
         self._writer = JobWriter(store, watched, settings, in_plan)
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._replacements = Replacements()
+        self._leftovers = MigrationLeftovers(store, watched)
         self._swept = 0.0
         #: The UIDs of jobs that were made here and are not over.
         self._made: set[str] = set()
@@ -180,10 +184,12 @@ class MigrationController:
             if job.active and job.uid not in self._busy and not self._writer.is_stale(job)
             if self._only is None or self._only(job)
         ]
+        self._replacements.see(several)
         picture = self._picture(several)
         waiting = []
         for job in free:
             step = flow.step(job, picture, now.wall)
+            self._replacements.name(job, step.status)
             if step.status == job.status and job.status.phase is Phase.PENDING:
                 if not job.paused:
                     waiting.append(job)
@@ -195,7 +201,7 @@ class MigrationController:
         sweeps = self._only is None and self._watches()
         if now.steady - self._swept >= _SWEEP and sweeps:
             self._swept = now.steady
-            await self._sweep(several, now)
+            await self._leftovers.sweep(several, now.wall)
 
     def _watches(self) -> bool:
         return self.source.health.state is informer.State.WATCHING
@@ -219,13 +225,6 @@ class MigrationController:
     def _pod(self, ref: PodRef) -> Pod | None:
         return self._watched.sources.informers[kinds.PODS].get(ref.name, ref.namespace)
 
-    def _room(self, name: str) -> room.JobReservation | None:
-        body = self._watched.sources.informers[kinds.RESERVATIONS].get(name)
-        try:
-            return None if body is None else room.read(body)
-        except BadObjectError:
-            return None
-
     def _members(self, controller: tuple[str, str, str]) -> Iterable[Pod]:
         known = self._watched.disruptions.limiter.workloads
         for pods in known.members(known.of_controller(*controller)).values():
@@ -236,8 +235,9 @@ class MigrationController:
             uid: self._writer.memory[uid].refusal for uid in several if uid in self._writer.memory
         }
         return flow.Picture(
-            pod=self._pod, room=self._room, members=self._members, refusals=refused, gang=self._plan
-        )
+            pod=self._pod, room=self._leftovers.room, members=self._members, refusals=refused,
+            of_other=self._replacements.of_other, gang=self._plan,
+        )  # fmt: skip
 
     # Arbitration.
 
@@ -365,25 +365,6 @@ class MigrationController:
                     del self._by_pod[pod]
         if old is not None and (new is None or not new.active):
             self._made.discard(old.uid)
-
-    # What is left.
-
-    async def _sweep(self, several: dict[str, MigrationJob], now: Clock) -> None:
-        rooms = [
-            held
-            for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
-            if (held := self._room(name)) is not None and held.job
-        ]
-        for held in cleanup.leftovers(several, rooms):
-            await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
-        for job in cleanup.forgotten(several.values(), now.wall):
-            await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
-
-    async def _delete(self, ref: objects.Ref, uid: str) -> None:
-        try:
-            await self._store.delete(ref, uid=uid)
-        except refusals.ObjectsError as error:
-            self._watched.core.measures.asked("migration_job", error.code)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """The number of jobs in each phase, and the age of the oldest that is under way."""

@@ -9,7 +9,8 @@ Rules:
 2. A status is written against the revision that was decided on; what follows from it is done once
    the watch shows it.
 3. Who does not lead does nothing. What has failed is tried again after ``PAUSE`` seconds.
-4. What a deleted plan has left is ended and given back, as if somebody had ended it.
+4. What a plan has left that is deleted, or cannot be read any more, is ended and given back, as if
+   somebody had ended it.
 """
 
 from __future__ import annotations
@@ -303,15 +304,16 @@ class PlanController:
             return
         try:
             picture = self._picture()
+            readable = {uid for uid, plan in several.items() if not plan.fault}
             for job in self._migrations.jobs():
-                orphan = job.plan and job.plan not in several and job.active and not job.aborts
+                orphan = job.plan and job.plan not in readable and job.active and not job.aborts
                 if orphan and not plan_flow.has_left(job, picture):
                     await self._annotate(job, {jobs.ABORT: "true"})
             for (_, name), body in self._watched.sources.informers[
                 kinds.RESERVATIONS
             ].snapshot.items():
                 notes = objects.part(objects.metadata(body), "annotations")
-                if notes.get(jobs.PLAN) and notes[jobs.PLAN] not in several:
+                if notes.get(jobs.PLAN) and notes[jobs.PLAN] not in readable:
                     await self._drop(name, objects.text(body, "uid"))
             for plan in several.values():
                 if plan.status.phase.over and now.wall - plan.created >= KEPT + plan.ttl:

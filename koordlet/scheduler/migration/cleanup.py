@@ -1,12 +1,12 @@
 """What migration jobs leave behind: reservations that nobody will use, jobs long over.
 
 Covers: finding them, at any time, of what is there. Does not cover: deleting them
-(``loop.migration_controller``).
+(``loop.migration_leftovers``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from koordlet.scheduler.migration import flow, room
 from koordlet.scheduler.migration.job import MigrationJob, Phase
@@ -19,11 +19,14 @@ HISTORY, MOST_HISTORY = 24 * 3600.0, 1000
 
 
 def leftovers(
-    jobs: Mapping[str, MigrationJob], rooms: Iterable[JobReservation]
+    jobs: Mapping[str, MigrationJob],
+    rooms: Iterable[JobReservation],
+    is_awaited: Callable[[JobReservation], bool] = lambda _room: False,
 ) -> Iterator[JobReservation]:
-    """Reservations that nobody will use: their job is gone, or ended and evicted nobody.
+    """Reservations that nobody will use: their job is gone, or ended and nobody is to come.
 
-    ``jobs``: by UID. One whose job evicted its pod stays until its own time is over.
+    ``jobs``: by UID. That of a job that evicted its pod and failed stays until its own time is
+    over; that of one whose replacement went elsewhere as long as another pod is to come.
     """
     for held in rooms:
         job = jobs.get(held.name)
@@ -33,6 +36,7 @@ def leftovers(
             not held.phase.over
             and (
                 job.status.phase is Phase.ABORTED
+                or (job.status.phase is Phase.SUCCEEDED and not is_awaited(held))
                 or (job.status.phase is Phase.FAILED and not has_evicted(job))
             )
         ):

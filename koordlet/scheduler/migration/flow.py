@@ -19,15 +19,14 @@ any      somebody ends it                        Aborted
 ======== ======================================= ========= ========================================
 
 Rules:
-1. The status is written before its actions are done, and each action may be done twice: killed
-   anywhere, a job ends the same.
+1. The status is written first, each action may be done twice: killed anywhere, a job ends the same.
 2. Room before disruption: nothing is evicted unless a reservation on another node is there for
    the replacement, and the watch shows that it is open for at least ``room.LEAST`` seconds. The
    eviction is in a later second than the opening, which tells a replacement from its siblings.
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
-   replacement that a scheduler placed before it knew that the reservation was open to it.
-   Of a gang that moves, a replacement may have any of its rooms: nobody stays for it.
+   replacement that was placed elsewhere with the room free. Each pod replaces one. Of a gang that
+   moves, a replacement may have any of its rooms: nobody stays for it.
 5. A pod that got another owner, or lost it, stays: its room is for the old owner's pods alone.
 6. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
@@ -107,6 +106,8 @@ class Picture:
     members: Callable[[tuple[str, str, str]], Iterable[Pod]]
     #: Why the last action of a job was in vain, by its UID.
     refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: Whether a pod came for another job.
+    of_other: Callable[[MigrationJob, Pod], bool] = lambda _job, _pod: False
     #: How far the gang of a job is that moves it, or follows.
     gang: Callable[[MigrationJob], GangPlan] = lambda _job: ALONE
 
@@ -347,9 +348,7 @@ class _Step:
         """The pod is gone: wait for the one that comes instead."""
         owner = held.owner
         if owner is None or owner.uid == self._job.pod.uid:
-            # One that draws on a reservation came for another pod that has left.
-            siblings = self._siblings(held, owner, held.opened + 1)
-            elsewhere = [pod for pod in siblings if not pod.draws_on]
+            elsewhere = list(self._siblings(held, owner, held.opened + 1))
             if held.opened and elsewhere and all(pod.up for pod in elsewhere):
                 return self._bound(held, elsewhere[0])
             self._note(BOUND, "WaitForPodBindReservation", holds=False)
@@ -374,7 +373,8 @@ class _Step:
         several = self._picture.members(held.controller)
         for pod in sorted(several, key=lambda pod: (pod.created, pod.key)):
             known = {self._job.pod.uid, "" if owner is None else owner.uid}
-            if _after(pod, max(since, held.opened)) and pod.uid not in known:
+            taken = pod.uid in known or self._picture.of_other(self._job, pod)
+            if not taken and _after(pod, max(since, held.opened)):
                 yield pod
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:

@@ -5,6 +5,7 @@ Covers: reading and making the object, with the peer's names. Does not cover: it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Mapping
@@ -164,16 +165,25 @@ def read(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
     try:
         return decode(body, mode)
     except BadObjectError as error:
-        meta, status = objects.metadata(body), objects.part(body, "status")
-        phase = str(status.get("phase"))
+        meta, written = objects.metadata(body), objects.part(body, "status")
+        phase = str(written.get("phase"))
+        created, status = (
+            0.0,
+            JobStatus(phase=Phase(phase) if phase in set(Phase) else Phase.PENDING),
+        )
+        with contextlib.suppress(BadObjectError):
+            created = _created(meta)
+        with contextlib.suppress(BadObjectError):
+            status = _status(written)
         return MigrationJob(
             name=objects.text(body, "name"),
             uid=objects.text(body, "uid"),
             revision=objects.revision(body),
+            created=created,
             pod=PodRef("", ""),
             fault=str(error),
             aborts=objects.part(meta, "annotations").get(ABORT) == "true",
-            status=JobStatus(phase=Phase(phase) if phase in set(Phase) else Phase.PENDING),
+            status=status,
         )
 
 
@@ -194,7 +204,7 @@ def decode(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
         revision=wire.text(meta, "resourceVersion"),
-        created=wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
+        created=_created(meta),
         pod=_pod(wire.mapping(spec, "podRef")),
         mode=mode,
         ttl=_seconds(spec.get("ttl"), "spec.ttl") or None,
@@ -216,6 +226,10 @@ def decode(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
         leader=str(notes.get(LEADER) or ""),
         status=_status(wire.mapping(body, "status")),
     )
+
+
+def _created(meta: Body) -> float:
+    return wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0
 
 
 def _pod(body: Body) -> PodRef:

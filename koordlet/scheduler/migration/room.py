@@ -155,7 +155,6 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
     made = {
         "metadata": {
             "labels": {**_LABELS, keys.ORDER: str(int(now * 1000))},
-            "annotations": {JOB: job.name},
         },
         "spec": {
             "template": {
@@ -172,12 +171,21 @@ def body(job: MigrationJob, pod: Body, now: float) -> dict[str, Any]:
         },
     }
     wanted = merging.merge(made, job.template)
-    wanted["spec"]["allocateOnce"] = True
+    try:
+        outer_meta, outer_spec = (wire.mapping(wanted, key) for key in ("metadata", "spec"))
+        outer_notes = wire.mapping(outer_meta, "annotations")
+    except BadObjectError as error:
+        raise BadObjectError(f"spec.reservationOptions.template: {error}") from error
     return {
         **wanted,
         "apiVersion": kinds.RESERVATIONS.api_version,
         "kind": kinds.RESERVATIONS.name,
-        "metadata": {**wanted["metadata"], "name": job.uid},
+        "metadata": {
+            **outer_meta,
+            "name": job.uid,
+            "annotations": {**outer_notes, JOB: job.name},
+        },
+        "spec": {**outer_spec, "allocateOnce": True},
     }
 
 

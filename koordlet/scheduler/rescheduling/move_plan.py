@@ -6,6 +6,7 @@ Covers: reading and making the object. Does not cover: how far it is (``plan_sta
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
@@ -134,11 +135,14 @@ def read(body: Body) -> MovePlan:
         return decode(body)
     except BadObjectError as error:
         meta, status = objects.metadata(body), objects.part(body, "status")
-        phase = str(status.get("phase"))
+        phase, created = str(status.get("phase")), 0.0
+        with contextlib.suppress(BadObjectError):
+            created = _created(meta)
         return MovePlan(
             name=objects.text(body, "name"),
             uid=objects.text(body, "uid"),
             revision=objects.revision(body),
+            created=created,
             fault=str(error),
             aborts=objects.part(meta, "annotations").get(ABORT) == "true",
             status=PlanStatus(
@@ -167,7 +171,7 @@ def decode(body: Body) -> MovePlan:
         name=wire.name(meta),
         uid=wire.text(meta, "uid"),
         revision=wire.text(meta, "resourceVersion"),
-        created=wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0,
+        created=_created(meta),
         reason=wire.text(spec, "reason"),
         acts=mode == ACT,
         ttl=_ttl(spec),
@@ -180,6 +184,10 @@ def decode(body: Body) -> MovePlan:
         starter=str(wire.mapping(meta, "annotations").get(STARTED_BY) or ""),
         status=plan_status.decode(wire.mapping(body, "status")),
     )
+
+
+def _created(meta: Body) -> float:
+    return wire.instant(meta.get("creationTimestamp"), "metadata.creationTimestamp") or 0.0
 
 
 def _for(spec: Body) -> tuple[PodRef | None, tuple[PlanPlace, ...], Mapping[str, int]]:

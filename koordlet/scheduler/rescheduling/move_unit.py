@@ -54,6 +54,8 @@ def unit(state: ClusterState, resident: Resident) -> MoveUnit | str:
         return MoveUnit((resident,))
     if gang.gathers:
         return f"gang {gang.id} is gathered in the network, where its members are"
+    if resident.pod.key not in entry.bound:
+        return f"gang {gang.id}: its member {resident.pod.key} is being bound"
     try:
         rows = domain(state, entry)
         if len(entry.bound) > gang.min:

@@ -71,10 +71,15 @@ class ReservePods:
     def _class(self, pod_class: PodClass, spec: ReservationSpec) -> PodClass:
         asked = _resized(pod_class.requests, spec.allocatable)
         if spec.pre_allocation is not None:
-            own = ReservePodTraits(spec.policy, spec.pinned, adopting=spec)
+            own = ReservePodTraits(
+                spec.policy, spec.pinned, controller=spec.controller, adopting=spec
+            )
             return dataclasses.replace(pod_class, reserving=own, requests=asked)
         reserving = ReservePodTraits(
-            spec.policy, spec.pinned, resident=keys.MATCH in spec.annotations
+            spec.policy,
+            spec.pinned,
+            resident=keys.MATCH in spec.annotations,
+            controller=spec.controller,
         )
         key = pod_class, reserving, tuple(sorted(spec.allocatable.items()))
         known = self._classes.get(key)

@@ -120,6 +120,12 @@ class ReservationSpec:
     fault: str = ""
 
     @property
+    def controller(self) -> tuple[str, str]:
+        """Kind and name of the controller whose pods alone may use it; empty: others may."""
+        only = self.owners[0].controller if len(self.owners) == 1 else None
+        return ("", "") if only is None else (only.kind, only.name)
+
+    @property
     def expires_at(self) -> float | None:
         """When the reservation expires; ``expires`` takes precedence over ``ttl``."""
         if self.expires is not None:
@@ -135,6 +141,8 @@ class ReservePodTraits:
     pinned: str = ""
     #: For a unit or process of its node: what that uses is part of what the node uses already.
     resident: bool = False
+    #: Kind and name of the controller whose pods alone may take it; empty: others may.
+    controller: tuple[str, str] = ("", "")
     #: Only where running pods may be adopted: then the class is the reservation's own.
     adopting: ReservationSpec | None = None
 

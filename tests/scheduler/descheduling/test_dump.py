@@ -39,3 +39,15 @@ def test_a_dump_has_living_and_ended_pods_owners_and_what_describes_them() -> No
     assert signature is not None
     assert state.workloads.expected(state.workloads.members(signature)) == 4
     assert any("broken" in warning for warning in warnings)
+
+
+def test_what_cannot_be_read_costs_itself_alone() -> None:
+    """A class or a claim that is nonsense beside a pod that is none."""
+    bad = (
+        {"kind": "PriorityClass", "metadata": {"name": "odd"}, "value": "much"},
+        {"kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": "large"},
+    )
+    state, warnings = dump.state([node("n1"), pod("p", "n1"), *bad], descheduling.NOW)
+    assert [each.pod.name for each in state.residents(0)] == ["p"]
+    assert (state.priorities, state.claim_classes) == ({}, {})
+    assert warnings == ("PriorityClass odd is ignored: value is not an integer: 'much'",)

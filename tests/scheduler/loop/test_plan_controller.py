@@ -235,7 +235,9 @@ def test_a_plan_in_shadow_says_what_it_would_do_and_acts_once_it_is_told_to(ram:
     schedulers.run(body())
 
 
-@pytest.mark.parametrize(("way", "over_http"), [("abort", False), ("delete", True)])
+@pytest.mark.parametrize(
+    ("way", "over_http"), [("abort", False), ("delete", True), ("spoil", False)]
+)
 def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
     ram: Path, way: str, *, over_http: bool
 ) -> None:
@@ -256,9 +258,14 @@ def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
             if way == "abort":
                 await cluster.patch({"metadata": {"annotations": {jobs.ABORT: "true"}}})
                 assert (await cluster.plan("Aborted")).status.reason == "Aborted"
+            elif way == "spoil":
+                await cluster.patch({"spec": {"ttl": "soon"}})
+                await cluster.plan("Failed")
             else:
                 await cluster.world.store.delete(objects.Ref(PLANS, "p"))
             await cluster.nothing_left()
+            if way == "spoil":
+                assert (await cluster.plan("Failed")).status.reason == "InvalidPlan"
             assert set((await cluster.world.placed()).values()) == {"n1"}
 
     schedulers.run(body())

@@ -39,3 +39,13 @@ def test_the_reservation_of_a_job_that_is_gone_is_deleted() -> None:
     used = JobReservation(name="b", uid="b", job="gone", owner=REF)
     theirs = JobReservation(name="c", uid="c")
     assert list(cleanup.leftovers({}, [ours, used, theirs])) == [ours]
+
+
+def test_the_room_of_a_job_whose_replacement_went_elsewhere_stays_while_a_pod_is_to_come() -> None:
+    """One that has an owner is in use."""
+    status = JobStatus(phase=Phase.SUCCEEDED)
+    over = {uid: MigrationJob(name=uid, uid=uid, pod=REF, status=status) for uid in ("a", "b")}
+    free = JobReservation(name="a", uid="a", job="a")
+    used = JobReservation(name="b", uid="b", job="b", owner=REF)
+    assert list(cleanup.leftovers(over, [free, used], lambda _room: False)) == [free]
+    assert list(cleanup.leftovers(over, [free, used], lambda _room: True)) == []

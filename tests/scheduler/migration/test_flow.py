@@ -56,6 +56,8 @@ class Cluster:
         )  # fmt: skip
         self.evicted: list[str] = []
         self.made = 0
+        #: UIDs of pods that came for other jobs.
+        self.others: set[str] = set()
         #: Nobody schedules, evicts, replaces.
         self.places, self.evicts, self.replaces = True, True, True
         self._writes, self._kill, self._after = 0, kill, after
@@ -80,8 +82,9 @@ class Cluster:
             return self.pods.values()
 
         return Picture(
-            pod=lambda ref: self.pods.get(ref.name), room=self.rooms.get, members=members
-        )
+            pod=lambda ref: self.pods.get(ref.name), room=self.rooms.get, members=members,
+            of_other=lambda _job, pod: pod.uid in self.others,
+        )  # fmt: skip
 
     def step(self) -> None:
         """One step of the job, as the writer does it."""

@@ -12,19 +12,24 @@ from koordlet.scheduler.objects.pods import OwnerReference
 from tests.scheduler.migration.test_flow import REFERENCES, Cluster, pod
 
 
-def test_a_replacement_that_was_placed_before_the_scheduler_knew_of_its_room_ends_the_job() -> None:
-    """Nobody took the reservation. One that draws on another came for somebody else."""
+@pytest.mark.parametrize("drawn", ["", "somebody's"])
+def test_a_replacement_that_was_placed_elsewhere_ends_the_job(drawn: str) -> None:
+    """Nobody took the room of the job. It may have a Reservation that has nothing to do with jobs.
+
+    A pod that came for another job does not count.
+    """
     cluster = Cluster()
     cluster.replaces = False
     while cluster.job.status.status != flow.BOUND:
         cluster.step()
         cluster.turn()
     other = pod("other", "u-3", on="n3", at=cluster.now, up=True)
-    other.draws_on = "of-another-job"
+    cluster.others = {"u-3"}
     cluster.pods |= {"other": other, "web-9": pod("web-9", "u-2", on="n3", at=cluster.now)}
     cluster.play(3)
     assert cluster.job.active
     cluster.pods["web-9"] = pod("web-9", "u-2", on="n3", at=cluster.now, up=True)
+    cluster.pods["web-9"].draws_on = drawn
     ended = cluster.play(3)
     assert ended.status.phase is Phase.SUCCEEDED
     assert ended.status.message == 'Pod "d/web-9" is ready on node "n3"'

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from koordlet.model import moment
 from koordlet.report.crds import definitions
-from koordlet.scheduler.migration import job
+from koordlet.scheduler.migration import cleanup, job
 from koordlet.scheduler.migration.job import Phase, PodRef
 from tests.kit import structural
 
@@ -56,6 +57,24 @@ def test_a_job_that_cannot_be_read_says_which_field(spec: dict[str, Any], words:
     known = job.read(body(**spec))
     assert words in known.fault
     assert (known.name, known.active) == ("j", True)
+
+
+def test_a_job_that_cannot_be_read_keeps_its_age_and_what_was_done_for_it() -> None:
+    """Its failure stays for whoever asks, and the room of a pod that it evicted stays held."""
+    eviction = {"type": "Eviction", "status": "True", "reason": "EvictComplete"}
+    made = body(ttl="soon")
+    made["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    made["status"] = {"phase": "Failed", "message": "why", "conditions": [eviction]}
+    known, now = job.read(made), moment.parse("2026-01-01T01:00:00Z")
+    assert (known.status.message, cleanup.has_evicted(known)) == ("why", True)
+    assert list(cleanup.forgotten([known], now)) == []
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_a_job_whose_conditions_cannot_be_read_is_over_all_the_same(phase: str) -> None:
+    """Nothing is done for it again."""
+    made = body() | {"status": {"phase": phase, "conditions": "none"}}
+    assert job.read(made).status.phase == phase
 
 
 def test_a_time_that_a_job_cannot_mean_is_named() -> None:

@@ -88,6 +88,28 @@ def test_the_author_of_a_job_has_the_last_word_but_for_its_single_use() -> None:
     assert made["allocateOnce"] is True
 
 
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ({"spec": "small"}, "spec.reservationOptions.template: spec is not an object: 'small'"),
+        ({"metadata": [1]}, "spec.reservationOptions.template: metadata is not an object: [1]"),
+        ({"metadata": {"annotations": 5}}, "template: annotations is not an object: 5"),
+    ],
+)
+def test_a_template_that_is_no_reservation_names_the_field(template: Any, words: str) -> None:
+    """The job says so, and is tried again after a pause."""
+    with pytest.raises(BadObjectError) as raised:
+        room.body(job(template=template), pod(), NOW)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("template", [{"metadata": None}, {"metadata": {"annotations": None}}])
+def test_whatever_a_template_takes_away_the_room_is_known_as_that_of_its_job(template: Any) -> None:
+    """Or nobody would give it back."""
+    made = room.body(job(template=template), pod(), NOW)["metadata"]
+    assert (made["name"], made["annotations"]) == ("j-1", {room.JOB: "j"})
+
+
 def test_nobody_reserves_for_a_pod_that_nobody_creates_again() -> None:
     """The peer makes a reservation that is invalid, and tries for ever."""
     bare = pod()

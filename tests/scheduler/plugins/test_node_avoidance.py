@@ -14,7 +14,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.sim import simulation
-from tests.kit import clusters
+from tests.kit import clusters, reservations
 
 START = 1767225600.0
 Body = dict[str, Any]
@@ -67,6 +67,25 @@ def test_a_workload_stays_away_until_the_very_moment(at: float, node: str) -> No
 def test_the_only_node_is_taken_although_it_is_avoided() -> None:
     """It is a preference, and no filter."""
     assert chosen(clusters.node("empty", cpu="16"), avoids("empty")) == "empty"
+
+
+@pytest.mark.parametrize(
+    ("owners", "node"),
+    [
+        ([{"controller": {"kind": "ReplicaSet", "name": "web-1"}}], "full"),
+        ([{"controller": {"kind": "ReplicaSet", "name": "web-2"}}], "empty"),
+        ([{"controller": {"kind": "ReplicaSet", "name": "web-1"}}, {"object": {}}], "empty"),
+        ([{"labelSelector": {"matchLabels": {"app": "web"}}}], "empty"),
+    ],
+)
+def test_room_for_a_workload_is_held_where_its_pods_will_go(owners: list[Body], node: str) -> None:
+    """Elsewhere nobody would use it. Room that others may take avoids nothing."""
+    room = reservations.reservation(
+        "room", owners=owners, cpu="1", template_meta={"namespace": "d"}
+    )
+    loaded = inventory.load([REPLICA_SET, *NODES, avoids("empty"), room])
+    (held,) = simulation.Simulation(loaded, now=START).run().reservations
+    assert held["node"] == node
 
 
 def test_of_two_avoided_nodes_the_one_with_less_weight_is_taken() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from koordlet.kubeapi import kinds, pod_groups
 from koordlet.scheduler.descheduling.landing import Landing
 from koordlet.scheduler.descheduling.traits import Resident
-from koordlet.scheduler.rescheduling import move_unit
+from koordlet.scheduler.rescheduling import move_unit, plan_check, room_ahead
 from koordlet.scheduler.rescheduling.move_unit import MoveUnit
 from koordlet.scheduler.sim.drain import LimitedDump
 from tests.kit import gangs
@@ -47,6 +47,19 @@ def test_a_gang_that_no_plan_could_take_stays() -> None:
         f"gang default/g: {count} members are on nodes, and a plan moves {kinds.MOST_MOVES} pods at"
         " most"
     )
+
+
+def test_a_member_that_is_being_bound_stays_and_the_search_for_moves_goes_on() -> None:
+    """It has room, and the store does not show it yet."""
+    known = scene(2, 2)
+    (member, *_) = known.state.residents(known.state.columns.rows["a"])
+    entry = known.state.gangs.of(member.pod)
+    assert entry is not None
+    entry.bound.clear()
+    assert unit(known, "g00") == "gang default/g: its member default/g00 is being bound"
+    room = {"cpu": 2000}
+    made = room_ahead.find(known.state, known.limiter, plan_check.STARTED, None, room)
+    assert str(made).startswith("on no node are there at most 5 pods that may move")
 
 
 def test_moves_of_a_gang_are_one_place_and_all_others_their_own() -> None:
