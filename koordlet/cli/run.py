@@ -8,7 +8,6 @@ import errno
 import functools
 import gc
 import os
-import signal
 import sys
 import typing
 from collections.abc import Callable
@@ -71,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> bool:
     """Run the agent once; ``True`` where it is to start again, with a configuration at last."""
-    # A SIGHUP that comes before the loop handles it must not kill: this start reads the file.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
     host = bootstrap.host(args)
     if not host.live:
