@@ -80,7 +80,8 @@ def _run(args: argparse.Namespace) -> bool:
     config = start.config
     _configure_log(config)
     if start.refused is not None:
-        output.say(f"{start.refused}; in force: {start.instead}")
+        output.print_error(start.refused, as_json=False)
+        output.say(f"in force: {start.instead}")
     where = bootstrap.state_paths(args, config)
     sources = agent_sources.gatherer(config.config, host, where=where)
     take = None if sources is None else sources.take
