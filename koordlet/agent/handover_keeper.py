@@ -6,7 +6,7 @@ Does not cover: asking systemd (``host.systemd.units``), putting files back (``r
 
 Rules:
 1. Limits stay without an agent only while a process waits for their deadline. Where none can wait,
-   they are put back at once.
+   or the deadline cannot be written down, they are put back at once.
 2. A running agent is never fought: the keeper waits for its lock. A ready agent has cleared the
    deadline, and nothing is left to do.
 3. Only a ready agent or a final restore clears a deadline. The limits that a crash loop sets after
@@ -74,7 +74,7 @@ class HandoverKeeper:
         try:
             if units.comes_back(self.world.look(self.unit), result):
                 return self._expect(seconds)
-        except units.SystemdError as error:
+        except (units.SystemdError, OSError) as error:
             _say(f"nobody would wait for the deadline: {error}")
         return self._when_free(lambda: self.restore(final=True))
 
@@ -97,8 +97,7 @@ class HandoverKeeper:
         The deadline counts from the first failure; the first failure after it restores.
         """
         try:
-            recorded = self._record(seconds)
-            left = recorded.boottime - self.world.clock()
+            left = self._left(seconds)
             if left <= 0:
                 return self.restore(final=False)
         except errors.TakenError as error:
@@ -114,7 +113,8 @@ class HandoverKeeper:
         """
         if self.deadline.read() is None and left_over():
             try:
-                self._record(seconds)
+                if self._left(seconds) <= 0:
+                    return self.restore(final=False)
             except errors.TakenError as error:
                 return f"nothing done: {error}"
         while (recorded := self.deadline.read()) is not None:
@@ -135,6 +135,14 @@ class HandoverKeeper:
         self.world.start(units.helper_of(self.unit))
         left = max(0.0, recorded.boottime - self.world.clock())
         return f"{self.unit} comes back: limits stay for {left:.0f} s"
+
+    def _left(self, seconds: float) -> float:
+        """Seconds to the deadline, recorded now where there is none; 0 where that fails."""
+        try:
+            return self._record(seconds).boottime - self.world.clock()
+        except OSError as error:
+            _say(f"the deadline cannot be kept, so it has passed: {error}")
+            return 0.0
 
     def _record(self, seconds: float) -> handover.Deadline:
         """Record a deadline under the lock, so that a running agent gets none."""

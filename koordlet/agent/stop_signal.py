@@ -1,10 +1,11 @@
 """Remembers a signal to stop that comes while the agent's modules are still being imported.
 
-Covers: SIGTERM and SIGINT from the first line of the program until the loop handles them.
+Covers: SIGTERM, SIGINT and SIGHUP from the first line of the program until the loop handles them.
 Does not cover: stopping (``loop``).
 
 A process that dies of SIGTERM there would leave the limits of a crashed predecessor, which a final
 stop puts back. So the signal is remembered, and the start goes on until it can stop in order.
+SIGHUP asks for the configuration to be read again, which a start is about to do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def listen() -> None:
     for number in NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _hear)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def listening() -> bool:

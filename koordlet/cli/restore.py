@@ -112,7 +112,8 @@ def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Eff
         return bootstrap.effective(args, {})
     except errors.ConfigError as error:
         if not quiet:
-            output.say(f"going on without the configuration file: {error}")
+            output.print_error(error, as_json=False)
+            output.say("going on without the configuration file")
     try:
         return bootstrap.start(args, {}).config
     except errors.ConfigError:

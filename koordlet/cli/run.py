@@ -8,7 +8,6 @@ import errno
 import functools
 import gc
 import os
-import signal
 import sys
 import typing
 from collections.abc import Callable
@@ -71,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> bool:
     """Run the agent once; ``True`` where it is to start again, with a configuration at last."""
-    # A SIGHUP that comes before the loop handles it must not kill: this start reads the file.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     flags = _flags(args)
     host = bootstrap.host(args)
     if not host.live:
@@ -83,7 +80,8 @@ def _run(args: argparse.Namespace) -> bool:
     config = start.config
     _configure_log(config)
     if start.refused is not None:
-        output.say(f"{start.refused}; in force: {start.instead}")
+        output.print_error(start.refused, as_json=False)
+        output.say(f"in force: {start.instead}")
     where = bootstrap.state_paths(args, config)
     sources = agent_sources.gatherer(config.config, host, where=where)
     take = None if sources is None else sources.take

@@ -357,8 +357,6 @@ class KubeStore:
                 break
         if head.status == 401:
             await self._who.reload(access)
-        if head.status < 400:
-            return refusals.Unavailable(f"HTTP {head.status} for a watch", culprit=culprit)
         return answers.refusal(
             client.ClientResponse(head.status, head.headers, bytes(raw)), culprit
         )

@@ -2,12 +2,14 @@
 
 Covers: HTTP status and ``Status`` object to ``refusals``. Does not cover: sending requests.
 
-A ``Status`` is believed as far as it is one: an answer that is no JSON, or HTML from a proxy in
-between, is judged by its HTTP status alone.
+A ``Status`` is believed as far as it is one. Any other answer, such as the page of a proxy in
+between, is judged by its HTTP status alone; that a kind is not served, it cannot say: whoever
+believed the page of a gateway that lost its backend would forget all pods.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,27 +36,49 @@ _FIXES = {
     401: "check the token or client certificate",
     403: "grant the permission in RBAC",
     410: "list again",
+    429: "",  # the API server says it in plain text
 }
+_BETWEEN = "check the server's address, and whether a proxy is in between"
+_TAG = re.compile(r"<[^>]*>")
+#: What an API server says of a path that it does not have: the words of Go's library.
+_NO_PATH = "404 page not found"
+#: Nobody is kept away for longer: who maintains a gateway may say a day.
+_LONGEST_SECONDS = 300.0
 
 
 def refusal(answer: client.ClientResponse, culprit: str) -> refusals.ObjectsError:
-    """The error that an answer of 400 and above is."""
-    status = body(answer.body)
-    return from_status(
-        status, answer.status, culprit, retry_after=_seconds(answer.headers.get("retry-after"))
+    """The error that an answer is which is none of those wanted."""
+    code, wait = answer.status, _seconds(answer.headers.get("retry-after"))
+    status = _status(answer.body)
+    if status is not None:
+        return from_status(status, code, culprit, retry_after=wait)
+    words = _words(answer.body)
+    error_class = _class(code, "", {})
+    if error_class is refusals.NotServed and answer.body and words != _NO_PATH:
+        error_class = refusals.Unavailable
+    return error_class(
+        f"HTTP {code}: {words}" if words else f"HTTP {code}",
+        culprit=culprit,
+        fix=_FIXES.get(code, _BETWEEN),
+        retry_after=wait,
     )
 
 
-def body(raw: bytes) -> Mapping[str, Any]:
-    """A ``Status`` object, or one made of what is there instead."""
+def _status(raw: bytes) -> Mapping[str, Any] | None:
+    """A ``Status`` object; ``None`` for everything else."""
     try:
         status = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        status = None
-    if isinstance(status, Mapping) and status.get("kind") == "Status":
-        return status
-    words = raw[:_SHOWN].decode("utf-8", "replace").strip().partition("\n")[0]
-    return {"message": words}
+        return None
+    return status if isinstance(status, Mapping) and status.get("kind") == "Status" else None
+
+
+def _words(raw: bytes) -> str:
+    """The first line of a text, or of a page without its tags."""
+    text = raw[:_SHOWN].decode("utf-8", "replace").strip()
+    if text.startswith("<"):
+        text = _TAG.sub("\n", text).strip()
+    return text.partition("\n")[0].strip()
 
 
 def from_status(
@@ -103,4 +127,4 @@ def _seconds(raw: Any) -> float | None:
         seconds = float(raw)
     except (TypeError, ValueError):
         return None
-    return seconds if 0 < seconds < float("inf") else None
+    return min(seconds, _LONGEST_SECONDS) if seconds > 0 else None

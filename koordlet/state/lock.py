@@ -6,6 +6,7 @@ also holds between containers that do not share this directory.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Callable
@@ -46,9 +47,10 @@ class Lock:
                 fix=f"stop it first, or look at it: ps -fp {holder}",
             ) from None
         pid_line = b"%d\n" % os.getpid()
-        # In this order the file is never empty, and so its end is no reason to write it out.
-        os.pwrite(handle, pid_line, 0)
-        os.ftruncate(handle, len(pid_line))
+        with contextlib.suppress(OSError):  # a full disk costs the name of the holder, not the lock
+            # In this order the file is never empty, and so its end is no reason to write it out.
+            os.pwrite(handle, pid_line, 0)
+            os.ftruncate(handle, len(pid_line))
         self._file = handle
 
     def release(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,6 +137,37 @@ def test_where_nobody_can_wait_it_is_restored_at_once(
     assert scene.keeper().after_stop("signal", 120) == DONE
     assert scene.restored == [(100.0, True)]
     assert "no bus" in capsys.readouterr().err
+
+
+class FullDisk(handover.Handover):
+    """No deadline can be written any more."""
+
+    def record(self, boottime: float) -> handover.Deadline:
+        """The disk has no room."""
+        del boottime
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("act", "final"),
+    [
+        (lambda keeper: keeper.after_stop("exit-code", 120), True),
+        (lambda keeper: keeper.after_failed_start(120), False),
+        (lambda keeper: keeper.when_overdue(120, lambda: True), False),
+    ],
+)
+def test_a_deadline_that_cannot_be_written_has_passed(
+    scene: Scene,
+    act: Callable[[handover_keeper.HandoverKeeper], object],
+    final: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On a full disk nobody would know of it, and the limits would stay for ever."""
+    scene.deadline = FullDisk(scene.where / "handover.json", "this boot")
+
+    assert act(scene.keeper()) == DONE
+    assert (scene.restored, scene.started) == ([(100.0, final)], [])
+    assert "No space left on device" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("unit", [RESTARTING, STOPPING])

@@ -41,6 +41,17 @@ def test_an_agent_told_while_it_imports(tmp_path: Path, number: signal.Signals) 
     assert "daemon.ready" not in log, "nothing is begun for the sake of ending it"
 
 
+def test_an_agent_asked_to_reload_while_it_imports(tmp_path: Path) -> None:
+    """It starts: the configuration is read after that."""
+    process = importing(tmp_path, "run", "--state-dir", str(tmp_path / "state"))
+    process.send_signal(signal.SIGHUP)
+    assert process.stderr is not None
+    assert any("daemon.ready" in line for line in process.stderr)
+    process.terminate()
+    process.communicate(timeout=deadline.PATIENCE)
+    assert process.returncode == 0
+
+
 def test_another_command_told_while_it_imports(tmp_path: Path) -> None:
     """It has nothing to put in order: it dies of the signal, as any program."""
     process = importing(tmp_path, "config")

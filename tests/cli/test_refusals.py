@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet import cli
-from koordlet.state import paths
+from koordlet.state import lock, paths
 
 _NOBODY = 65534
 _ROOT = "may hold what is to be put back, and only root can do that (run it as root)"
@@ -42,6 +42,27 @@ def test_restoring_from_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
     status, error = run(capsys, "restore", "--state-dir", str(closed))
 
     assert (1, f"koordlet: {closed}/lib/journal: {_ROOT}") == (status, error)
+
+
+def test_each_problem_of_a_configuration_has_its_line_and_what_is_in_force_follows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """At a start too, as ``koordlet config`` says them; here another agent ends it."""
+    config, state = tmp_path / "c.yaml", tmp_path / "state"
+    config.write_text("apiVersion: koordlet.io/v1\nkind: Config\nmode: enforc\npolices: {}\n")
+    held = lock.Lock(paths.choose({}, root=True, state_dir=str(state)).lock)
+    held.acquire()
+
+    status = cli.main(["run", "--observe", "--config", str(config), "--state-dir", str(state)])
+    held.release()
+
+    lines = capsys.readouterr().err.splitlines()
+    assert (status, lines[0]) == (1, f"koordlet: {config}: 2 problems:")
+    assert [line.partition(": ")[0] for line in lines[1:3]] == [
+        f"  {config}:3:7",
+        f"  {config}:4:1",
+    ]
+    assert lines[3].startswith("koordlet: in force: the built-in values, observing only")
 
 
 def test_whoever_forgot_sudo_hears_of_it(

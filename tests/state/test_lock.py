@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -46,6 +47,24 @@ def test_another_process_is_named(ram: Path) -> None:
 
     assert f"pid {other.pid}" in str(refused.value)
     assert f"ps -fp {other.pid}" in refused.value.fix
+
+
+def test_a_full_disk_costs_the_name_of_the_holder(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is the kernel's: what is to be put back does not wait for room on a disk."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", full)
+        mine = lock.Lock(ram / "lock")
+        mine.acquire()
+
+    with pytest.raises(errors.TakenError, match="unknown"):
+        lock.Lock(ram / "lock").acquire()
+    mine.release()
 
 
 def test_a_killed_holder_leaves_no_lock(ram: Path) -> None:

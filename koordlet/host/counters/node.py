@@ -9,6 +9,7 @@ or says something else costs its own values: they are missing, and it is counted
 
 from __future__ import annotations
 
+import errno
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,9 @@ from koordlet.model import absence, cgroup, counters, meter, topology
 _EVERY = 5
 #: ... and of what the kernel itself finds out in minutes.
 _SELDOM = 30
+#: Kernels of some distributions have it, and account nothing unless they are told to.
+_OFF = (errno.ENOENT, errno.EOPNOTSUPP)
+_NO_PRESSURE = "pressure stall information is off: boot with psi=1"
 #: Interfaces without a device are those of containers; where there are no others, so many count.
 _MOST_VIRTUAL = 16
 
@@ -142,8 +146,10 @@ class NodeReader:
             text = (self._files.read if kept else self._host.read)(path)
         except OSError as error:
             self._host.silence.met(error, gap=True)
-            self._missing[name.replace("/", ".")] = why = f"{path}: {error.strerror}"
+            why = f"{path}: {error.strerror}"
             self._problems.append(why)
+            off = name.startswith("pressure/") and error.errno in _OFF
+            self._missing[name.replace("/", ".")] = f"{why} ({_NO_PRESSURE})" if off else why
             return None
         self._missing.pop(name.replace("/", "."), None)
         self.counts["read"] += 1

@@ -52,12 +52,15 @@ def test_each_file_for_itself() -> None:
     host, past = counting.machine("v2"), series.History()
     look = node.NodeReader(host)
     host.texts["/proc/stat"] = "nonsense"
-    host.texts["/proc/pressure/io"] = None
+    host.tree.directory("/proc/pressure").drop("io")
     past.take(look.read(0))
 
     assert past.node.last("", meter.MEMORY_TOTAL) is not None
     assert look.counts["damaged"] == 1
-    assert "pressure.io" in [gap.feature for gap in look.unsupported]
+    assert {gap.feature: gap.why for gap in look.unsupported}["pressure.io"] == (
+        "/proc/pressure/io: No such file or directory"
+        " (pressure stall information is off: boot with psi=1)"
+    )
 
 
 def test_interfaces_with_a_device_before_others() -> None:
