@@ -5,7 +5,7 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -67,12 +67,13 @@ class Nominations:
         """``held``: whether the place of one is held otherwise, from the point of another pod."""
         self._held = held
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._by_pod: dict[str, str] = {}
+        #: The node of each, by its key.
+        self.places: dict[str, str] = {}
         #: Nodes with room that was promised and is anybody's now, and whose it was to be.
         self.withdrawn: dict[str, list[Pod]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_pod)
+        return bool(self.places)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_node)
@@ -82,7 +83,7 @@ class Nominations:
         self.drop(pod.key, node)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
-            self._by_pod[pod.key] = node
+            self.places[pod.key] = node
 
     def renew(self, pod: Pod, before: Pod | None) -> None:
         """Nominate a waiting pod as the store says; ``before``: the pod as it was.
@@ -100,7 +101,7 @@ class Nominations:
 
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
-        node = self._by_pod.pop(key, None)
+        node = self.places.pop(key, None)
         if node is not None:
             pod = self._by_node[node].pop(key)
             if node != place:
@@ -115,7 +116,7 @@ class Nominations:
 
     def node(self, pod: Pod) -> str:
         """The node that a pod is nominated for; empty: none."""
-        return self._by_pod.get(pod.key, "")
+        return self.places.get(pod.key, "")
 
     def on(self, node: str) -> tuple[str, ...]:
         """The keys of the pods that are nominated for a node."""
@@ -123,15 +124,16 @@ class Nominations:
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""
-        if node not in self._by_node:
+        nominated = self._by_node.get(node)
+        if nominated is None:
             return []  # nearly every node, and asked of each of them
-        several = self._others(pod, node)
-        return [other for other in several if other.priority >= pod.priority]
+        important = (other for other in nominated.values() if other.priority >= pod.priority)
+        return self._others(pod, important)
 
     def behind(self, pod: Pod, node: str) -> list[Pod]:
         """Pods nominated for a node whose priority is lower than the pod's."""
-        return [other for other in self._others(pod, node) if other.priority < pod.priority]
+        nominated = self._by_node.get(node, {}).values()
+        return self._others(pod, (other for other in nominated if other.priority < pod.priority))
 
-    def _others(self, pod: Pod, node: str) -> list[Pod]:
-        several = self._by_node.get(node, {}).values()
+    def _others(self, pod: Pod, several: Iterable[Pod]) -> list[Pod]:
         return [other for other in several if other.key != pod.key and not self._held(other, pod)]
