@@ -5,7 +5,7 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -127,13 +127,17 @@ class Nominations:
         nominated = self._by_node.get(node)
         if nominated is None:
             return []  # nearly every node, and asked of each of them
-        important = (other for other in nominated.values() if other.priority >= pod.priority)
-        return self._others(pod, important)
+        key, priority, held = pod.key, pod.priority, self._held
+        return [
+            other
+            for other in nominated.values()
+            if other.priority >= priority and other.key != key and not held(other, pod)
+        ]
 
     def behind(self, pod: Pod, node: str) -> list[Pod]:
         """Pods nominated for a node whose priority is lower than the pod's."""
-        nominated = self._by_node.get(node, {}).values()
-        return self._others(pod, (other for other in nominated if other.priority < pod.priority))
-
-    def _others(self, pod: Pod, several: Iterable[Pod]) -> list[Pod]:
-        return [other for other in several if other.key != pod.key and not self._held(other, pod)]
+        return [
+            other
+            for other in self._by_node.get(node, {}).values()
+            if other.priority < pod.priority and not self._held(other, pod)
+        ]
