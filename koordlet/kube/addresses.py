@@ -6,10 +6,15 @@ Does not cover: who the server is (``credentials``), and asking it (``adapter``)
 
 from __future__ import annotations
 
+import functools
+import re
 import urllib.parse
 from collections.abc import Mapping
 
 from koordlet.kubeapi import kinds, objects, refusals, selectors
+
+#: What stands for itself in a path.
+_PLAIN = re.compile(r"[-._~0-9A-Za-z]+")
 
 
 def collection(kind: kinds.Kind, namespace: str) -> str:
@@ -28,13 +33,18 @@ def _quoted(name: str) -> str:
     # A name with a slash or a dot alone would be another path.
     if name in {"", ".", ".."}:
         raise refusals.Malformed(f"not a name: {name!r}")
-    return urllib.parse.quote(name, safe="")
+    return name if _PLAIN.fullmatch(name) else urllib.parse.quote(name, safe="")
 
 
 def target(prefix: str, where: str, query: Mapping[str, str]) -> str:
     """Target of a request line; ``prefix`` is the path of a proxy."""
-    words = f"?{urllib.parse.urlencode(query)}" if query else ""
-    return f"{prefix}{where}{words}"
+    return f"{prefix}{where}?{_words(tuple(query.items()))}" if query else f"{prefix}{where}"
+
+
+@functools.lru_cache(maxsize=64)
+def _words(query: tuple[tuple[str, str], ...]) -> str:
+    """A query; nearly all writes have the same."""
+    return urllib.parse.urlencode(query)
 
 
 def selected(selector: selectors.Selector) -> dict[str, str]:

@@ -93,11 +93,17 @@ class Credentials:
 
     async def access(self) -> ServerAccess:
         """Current access to the server; re-reads what may have changed."""
+        if self._access is not None and not self._is_due() and not self._reading.locked():
+            return self._access  # nearly every request
         async with self._reading:
-            if self._access is None or self._clock() - self._checked > CHECK_SECONDS:
+            if self._access is None or self._is_due():
                 self._access = await self._in_thread()
                 self._checked = self._clock()
             return self._access
+
+    def _is_due(self) -> bool:
+        """Whether it is time to look whether anything has changed."""
+        return self._clock() - self._checked > CHECK_SECONDS
 
     async def reload(self, refused: ServerAccess) -> ServerAccess:
         """Read everything anew, because these were refused; once for all who saw it."""

@@ -10,7 +10,7 @@ all together at most ``VIEW_BYTES``; with more classes in turn than fit, a pod c
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -158,7 +158,16 @@ class Cycle:
     def beside(self, pod: Pod, row: int, guests: Sequence[Pod]) -> Verdict | None:
         """The first refusal of a feasible node with other pods on it; ``None``: it stays one."""
         with self.sight(pod) as view:
-            return dryrun.beside(self.columns, view, row, guests)
+            known = self.dry_runs.of(view.pod_class, pod.priority).refusals
+            return dryrun.beside(self.columns, view, row, guests, known)
+
+    def refused_beside(
+        self, pod: Pod, promised: Callable[[int], Sequence[Pod]]
+    ) -> dict[int, Verdict]:
+        """What ``beside`` has said of nodes, as far as it still holds."""
+        with self.sight(pod) as view:
+            known = self.dry_runs.of(view.pod_class, pod.priority).refusals
+            return dryrun.refused_beside(self.columns, view, known, promised)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
@@ -195,11 +204,7 @@ class Cycle:
     def rescue(self, pod: Pod, failure: Failure) -> Rescue:
         """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
         columns = self.columns
-        refused = {
-            node.name: verdict
-            for row, verdict in (failure.verdicts or {}).items()
-            if (node := columns.nodes[row]) is not None
-        }
+        refused = RefusedNodes(columns, failure.verdicts or {})
         answers: list[str] = []
         for plugin in self._rescuing:
             rescue = plugin.post_filter(pod, refused)
@@ -223,7 +228,29 @@ class Cycle:
             return _counted(total, {row: verdict for row, verdict in verdicts if verdict})
 
 
+class RefusedNodes(Mapping[str, Verdict]):
+    """Verdicts by the name of the node: most plugins do not look, and there are thousands."""
+
+    def __init__(self, columns: Columns, verdicts: Mapping[int, Verdict]) -> None:
+        self._columns, self._verdicts = columns, verdicts
+
+    def __getitem__(self, name: str) -> Verdict:
+        return self._verdicts[self._columns.rows[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._columns.chosen(row).name for row in self._verdicts)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+
 def _counted(total: int, verdicts: dict[int, Verdict]) -> Failure:
-    reasons = (reason for verdict in verdicts.values() for reason in verdict.reasons)
-    by = frozenset(verdict.plugin for verdict in verdicts.values())
+    # Thousands of nodes share a few verdicts, and these objects.
+    often = Counter(map(id, verdicts.values()))
+    reasons: Counter[str] = Counter()
+    shared = {id(verdict): verdict for verdict in verdicts.values()}
+    for number, verdict in shared.items():
+        for reason in verdict.reasons:
+            reasons[reason] += often[number]
+    by = frozenset(verdict.plugin for verdict in shared.values())
     return Failure(messages.histogram(total, reasons), verdicts, by)

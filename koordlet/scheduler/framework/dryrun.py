@@ -11,6 +11,7 @@ Rules:
    no column is touched. That is nearly every pod, and costs a hundredth.
 3. What rule 2 found of a node holds until something about its pods changes, or somebody else is
    promised a place there. It does not where a budget covers one of them: that is looked at anew.
+   So does a refusal of a feasible node that is promised to others: every pod comes by them all.
 4. Of pods of one priority and start the one goes whose workload was disrupted least; then the one
    that came last. What rule 3 remembers may be older than a disruption on another node.
 """
@@ -21,7 +22,7 @@ import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from koordlet.kubeapi.elastic_quotas import PREEMPTIBLE
@@ -84,6 +85,23 @@ class CachedDryRun:
     result: Tried
 
 
+@dataclass(frozen=True, slots=True)
+class CachedRefusal:
+    """Why a feasible node is none beside its guests, by sums, valid for as long."""
+
+    look: int
+    guests: tuple[Pod, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedRows:
+    """What is remembered of nodes for a class and priority, by row."""
+
+    dry_runs: dict[int, CachedDryRun] = field(default_factory=dict)
+    refusals: dict[int, CachedRefusal] = field(default_factory=dict)
+
+
 def importance(pod: Pod) -> tuple[int, str, int]:
     """Most important first: higher priority, then longer running, then the input's order."""
     return -pod.priority, pod.started or "~", pod.position
@@ -140,8 +158,14 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
             guest.node = ""
 
 
-def beside(columns: Columns, view: View, row: int, guests: Sequence[Pod]) -> Verdict | None:
-    """Why a feasible node is none with nominated pods on it, by sums where they suffice."""
+def beside(
+    columns: Columns,
+    view: View,
+    row: int,
+    guests: Sequence[Pod],
+    known: dict[int, CachedRefusal] | None = None,
+) -> Verdict | None:
+    """Why a feasible node is none with nominated pods on it; ``known`` takes in what sums say."""
     sums = ResourceSums.of(columns, view)
     if sums is None or any(map(_more_than_amounts, guests)):
         with joined(columns, row, guests):
@@ -149,7 +173,25 @@ def beside(columns: Columns, view: View, row: int, guests: Sequence[Pod]) -> Ver
     spare = sums.spare(row, guests, ())
     if min(spare) >= 0:
         return None
-    return replace(sums.fit.refusal(row, spare), plugin=NodeResourcesFit.name)
+    verdict = replace(sums.fit.refusal(row, spare), plugin=NodeResourcesFit.name)
+    if known is not None:
+        known[row] = CachedRefusal(columns.looks[row], tuple(guests), verdict)
+    return verdict
+
+
+def refused_beside(
+    columns: Columns,
+    view: View,
+    known: dict[int, CachedRefusal],
+    promised: Callable[[int], Sequence[Pod]],
+) -> dict[int, Verdict]:
+    """What ``beside`` found of nodes for an equal pod, as far as it holds; the rest is dropped."""
+    if ResourceSums.of(columns, view) is None:
+        known.clear()
+    for row, refusal in [*known.items()]:
+        if refusal.look != columns.looks[row] or refusal.guests != tuple(promised(row)):
+            del known[row]
+    return {row: refusal.verdict for row, refusal in known.items()}
 
 
 def _more_than_amounts(guest: Pod) -> bool:
@@ -166,18 +208,18 @@ class DryRunCache:
         self._columns = columns
         self.disrupted = disrupted
         self._entries = entries
-        self._known: OrderedDict[tuple[PodClass, int], dict[int, CachedDryRun]] = OrderedDict()
+        self._known: OrderedDict[tuple[PodClass, int], RememberedRows] = OrderedDict()
         self._generation = -1
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def of(self, pod_class: PodClass, priority: int) -> dict[int, CachedDryRun]:
-        """The results of a class and priority, by row."""
+    def of(self, pod_class: PodClass, priority: int) -> RememberedRows:
+        """The results of a class and priority."""
         if self._generation != self._columns.generation:
             self.clear()
             self._generation = self._columns.generation
-        results = self._known.setdefault((pod_class, priority), {})
+        results = self._known.setdefault((pod_class, priority), RememberedRows())
         self._known.move_to_end((pod_class, priority))
         while len(self._known) > max(1, self._entries // max(1, self._columns.size)):
             self._known.popitem(last=False)
@@ -209,11 +251,11 @@ class DryRuns:
         self._eligible = eligible
         self._sums = ResourceSums.of(columns, view)
         self._disrupted = memory.disrupted
-        self._memory = memory.of(view.pod_class, pod.priority)
+        self._memory = memory.of(view.pod_class, pod.priority).dry_runs
 
     def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
         """The victims on a node, or why preemption does not help there."""
-        if self._sums is not None and not (guests and any(map(_more_than_amounts, guests))):
+        if self._sums is not None:
             known = self._memory.get(row)
             # Nearly all are: whoever preempts asks a hundred nodes and more.
             if (
@@ -223,9 +265,10 @@ class DryRuns:
                 and (self._unprotected or not any(map(self._protection.of, known.classes)))
             ):
                 return known.result
-            tried = self._by_sums(self._sums, row, guests)
-            if tried is not None:
-                return tried
+            if not any(map(_more_than_amounts, guests)):
+                tried = self._by_sums(self._sums, row, guests)
+                if tried is not None:
+                    return tried
         with joined(self._columns, row, guests):
             return in_columns(
                 *(self._columns, self._view, self._pod, row, self._protection),

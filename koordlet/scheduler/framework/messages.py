@@ -6,15 +6,18 @@ Covers: the histogram of reasons. Does not cover: the reasons (the plugins).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 NO_NODES = "no nodes available to schedule pods"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-def histogram(total: int, reasons: Iterable[str]) -> str:
-    """``0/5 nodes are available: 1 …, 4 ….``; sorted as text, as the peer does."""
+def histogram(total: int, reasons: Iterable[str] | Mapping[str, int]) -> str:
+    """``0/5 nodes are available: 1 …, 4 ….``; sorted as text, as the peer does.
+
+    ``reasons``: one by one, or how often each.
+    """
     counted = sorted(f"{count} {reason}" for reason, count in Counter(reasons).items())
     return refused(total, ", ".join(counted)) if counted else f"0/{total} nodes are available:"
 

@@ -51,7 +51,7 @@ def attempt(
     if failure.verdicts is None:
         return _message(total, [messages.NOT_HELPFUL] * total)
     potential = [row for row, verdict in failure.verdicts.items() if verdict.resolvable]
-    reasons = [messages.NOT_HELPFUL] * (total - len(potential))
+    refusals: list[Verdict] = []
     wanted = cycle.profile.candidates.of(len(potential))
     candidates: list[Candidate] = []
     harmless = False
@@ -61,7 +61,7 @@ def attempt(
         for row in potential:
             tried = runs.at(row, promised(row))
             if isinstance(tried, Verdict):
-                reasons += tried.reasons
+                refusals.append(tried)
                 continue
             candidates.append(tried)
             harmless |= not tried.violations
@@ -69,7 +69,8 @@ def attempt(
                 break
     if candidates:
         return min(candidates, key=lambda candidate: candidate.cost)
-    return _message(total, reasons)
+    reasons = [messages.NOT_HELPFUL] * (total - len(potential))
+    return _message(total, reasons + [each for refusal in refusals for each in refusal.reasons])
 
 
 def _message(total: int, reasons: list[str]) -> str:

@@ -262,11 +262,9 @@ class View:
         for name, filtering in self.filters:
             codes = np.where(left, filtering.codes(rows), 0)
             places = np.flatnonzero(codes)
-            known = {
-                int(code): replace(filtering.verdict(int(code)), plugin=name)
-                for code in np.unique(codes[places])
-            }
-            for place in places.tolist():
-                verdicts[place] = known[int(codes[place])]
+            refused = codes[places].tolist()
+            known = {code: replace(filtering.verdict(code), plugin=name) for code in set(refused)}
+            for place, code in zip(places.tolist(), refused, strict=True):
+                verdicts[place] = known[code]
             left[places] = False
         return verdicts

@@ -214,7 +214,7 @@ class GroupCycle:
         core = self._core
         core.measures.victims.observe(len(room.victims))
         nodes = {placement.node for placement in room.placements}
-        waited = {node for node in nodes if core.victims.leaving(node)}
+        waited = nodes & core.victims.leaving.keys()
         fresh = core.victims.take(room.victims, self._now)
         for victim in fresh:
             core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), self._now)

@@ -304,6 +304,8 @@ class Core:
             verdict = cycle.beside(pod, row, guests)
             if verdict is None:
                 return row, promised
+            if len(promised) == len(outside):
+                promised |= cycle.refused_beside(pod, functools.partial(self._before, pod))
             promised[row] = verdict
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from koordlet.kubeapi import disruption_target, kinds
@@ -22,6 +22,8 @@ from koordlet.scheduler.reservation.spec import ReservationSpec
 
 #: The API server takes no longer notes.
 _LONGEST = 1024
+#: Of it, for what comes before a list of pods.
+_HEAD = 32
 _KINDS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -179,10 +181,41 @@ def _status(pod: Pod, status: Body) -> Body:
 
 def preempted(victim: Pod, by: Refusal) -> EventMessage:
     """The event of a victim."""
-    text = f"Preempted by pod {by.pod.uid} on node {by.node}"
+    return EventMessage(victim, "Preempted", "Preempting", f"Preempted {_by(victim, by)}")
+
+
+def preempted_together(
+    kind: str, owner: str, several: Sequence[tuple[Pod, Refusal]]
+) -> Iterator[EventMessage]:
+    """The victims of an owner, each of them named, in as few events as hold the names."""
+    regarding = Regarding(kind=kind, name=owner) if kind else None
+    batch: list[tuple[Pod, Refusal]] = []
+    texts: list[str] = []
+    for victim, by in several:
+        text = f"{victim.name} {_by(victim, by)}"
+        if batch and sum(map(len, texts)) + 2 * len(texts) + len(text) > _LONGEST - _HEAD:
+            yield _victims(batch, texts, regarding)
+            batch, texts = [], []
+        batch.append((victim, by))
+        texts.append(text)
+    if batch:
+        yield _victims(batch, texts, regarding)
+
+
+def _victims(
+    batch: Sequence[tuple[Pod, Refusal]], texts: Sequence[str], regarding: Regarding | None
+) -> EventMessage:
+    first, by = batch[0]
+    if len(batch) == 1:
+        return preempted(first, by)
+    text = f"Preempted {len(batch)} pods: {', '.join(texts)}"
+    return EventMessage(first, "Preempted", "Preempting", text, regarding=regarding)
+
+
+def _by(victim: Pod, by: Refusal) -> str:
     if by.group:
-        text = f"Preempted by pod group {by.group} on node {victim.node}"
-    return EventMessage(victim, "Preempted", "Preempting", text)
+        return f"by pod group {by.group} on node {victim.node}"
+    return f"by pod {by.pod.uid} on node {by.node}"
 
 
 def together(kind: str, owner: str, several: Sequence[Bind]) -> EventMessage:

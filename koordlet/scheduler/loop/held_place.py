@@ -57,7 +57,7 @@ def name(pod: Pod) -> str:
 
 def holds(reservations: ReservationCache, pod: Pod, other: Pod) -> bool:
     """Whether the nomination of a pod is nothing to ``other``, as a place is held (rule 2)."""
-    place = reservations.named(name(pod))
+    place = reservations.named(name(pod)) if reservations.by_uid else None
     if place is None or other.reserve_pod_of == place.spec.uid:
         return place is not None
     return place.row >= 0 and (place.phase is Phase.AVAILABLE or other.priority > pod.priority)

@@ -67,12 +67,13 @@ class Nominations:
         """``held``: whether the place of one is held otherwise, from the point of another pod."""
         self._held = held
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._by_pod: dict[str, str] = {}
+        #: The node of each, by its key.
+        self.places: dict[str, str] = {}
         #: Nodes with room that was promised and is anybody's now, and whose it was to be.
         self.withdrawn: dict[str, list[Pod]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_pod)
+        return bool(self.places)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_node)
@@ -83,11 +84,15 @@ class Nominations:
         pod.nominate(node)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
-            self._by_pod[pod.key] = node
+            self.places[pod.key] = node
 
     def outrank(self, pod: Pod, node: str) -> list[Pod]:
         """Nominate a pod for a node in place of those of lower priority there; these."""
-        behind = [other for other in self._others(pod, node) if other.priority < pod.priority]
+        behind = [
+            other
+            for other in self._by_node.get(node, {}).values()
+            if other.priority < pod.priority and not self._held(other, pod)
+        ]
         for other in behind:
             self.put(other, "")
         self.put(pod, node)
@@ -106,7 +111,7 @@ class Nominations:
 
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
-        node = self._by_pod.pop(key, None)
+        node = self.places.pop(key, None)
         if node is not None:
             pod = self._by_node[node].pop(key)
             if node != place:
@@ -121,7 +126,7 @@ class Nominations:
 
     def node(self, pod: Pod) -> str:
         """The node that a pod is nominated for; empty: none."""
-        return self._by_pod.get(pod.key, "")
+        return self.places.get(pod.key, "")
 
     def on(self, node: str) -> tuple[str, ...]:
         """The keys of the pods that are nominated for a node."""
@@ -129,11 +134,12 @@ class Nominations:
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""
-        if node not in self._by_node:
+        nominated = self._by_node.get(node)
+        if nominated is None:
             return []  # nearly every node, and asked of each of them
-        several = self._others(pod, node)
-        return [other for other in several if other.priority >= pod.priority]
-
-    def _others(self, pod: Pod, node: str) -> list[Pod]:
-        several = self._by_node.get(node, {}).values()
-        return [other for other in several if other.key != pod.key and not self._held(other, pod)]
+        key, priority, held = pod.key, pod.priority, self._held
+        return [
+            other
+            for other in nominated.values()
+            if other.priority >= priority and other.key != key and not held(other, pod)
+        ]

@@ -73,11 +73,12 @@ def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
     if not core.nominated:
         return None
     room = _Room(core, event.pod.node)
-    place, leaving, serves = core.nominated.node, core.victims.leaving, core.gangs.serves
+    places, leaving, serves = core.nominated.places, core.victims.leaving, core.gangs.serves
 
     def waiting(pod: Pod) -> bool:
-        node = place(pod)
-        return bool(node) and leaving(node) and not serves(pod) and room.too_little(pod, node)
+        # Asked of each preemptor that waits, for each victim that leaves.
+        node = places.get(pod.key, "")
+        return node in leaving and not serves(pod) and room.too_little(pod, node)
 
     return waiting
 
@@ -99,7 +100,7 @@ def nominate(
     """Nominate a preemptor for its node, and decide the end of its victims."""
     node = core.pod_cache.columns.chosen(candidate.row)
     core.measures.victims.observe(len(candidate.victims))
-    waited = core.victims.leaving(node.name)
+    waited = node.name in core.victims.leaving
     fresh = core.victims.take(candidate.victims, now)
     for victim in fresh:
         core.wake(ClusterEvent(ActionType.POD_ENDING, pod=victim), now)
@@ -122,8 +123,8 @@ class _Room:
         self._core, self._node = core, node
         self._reserves = bool(core.reservations.by_uid or core.reservations.operating)
         self._row = core.pod_cache.columns.rows.get(node)
-        #: By class, priority, and who is nominated for the node: its own nomination is no obstacle.
-        self._known: dict[tuple[PodClass, int, str], bool] = {}
+        #: By class and priority, of those that are not nominated for the node themselves.
+        self._known: dict[tuple[PodClass, int], bool] = {}
 
     def too_little_for(self, pod: Pod) -> bool:
         """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
@@ -131,13 +132,13 @@ class _Room:
 
     def too_little(self, pod: Pod, place: str) -> bool:
         """The same of a pod that is nominated for this place."""
-        core = self._core
         pod_class = pod.pod_class
         if self._reserves or pod.claims or pod_class.extended:
             # Nothing else makes pods of one class differ: most events ask about many of them.
-            pod_class = core.cycles[pod_class.scheduler].class_for(pod)
-        own = pod.key if place == self._node else ""
-        key = pod_class, pod.priority, own
+            pod_class = self._core.cycles[pod_class.scheduler].class_for(pod)
+        if place == self._node:
+            return self._lacks(pod, pod_class)  # its own nomination is no obstacle
+        key = pod_class, pod.priority
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._lacks(pod, pod_class)

@@ -21,16 +21,12 @@ class Victims:
         self._pod_cache, self._budgets = pod_cache, budgets
         #: Whether a victim is not bound yet, and gives its room back instead of being deleted.
         self.gives_room: Callable[[Pod], bool] = lambda _: False
-        #: The node of each, and how many leave a node.
         self._nodes: dict[str, str] = {}
-        self._leaving: Counter[str] = Counter()
+        #: How many have yet to leave a node, for each node that any has.
+        self.leaving: Counter[str] = Counter()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._nodes
-
-    def leaving(self, node: str) -> bool:
-        """Whether victims have yet to leave a node."""
-        return node in self._leaving
 
     def take(self, victims: Sequence[Pod], now: float) -> tuple[Pod, ...]:
         """Decide the end of these pods; those that were not ending by themselves."""
@@ -40,7 +36,7 @@ class Victims:
         self._budgets.take(fresh, now)
         for victim in fresh:
             self._nodes[victim.uid] = victim.node
-            self._leaving[victim.node] += 1
+            self.leaving[victim.node] += 1
             victim.preempted = True
             self._pod_cache.ending(victim, ends=True)
         return fresh
@@ -53,9 +49,9 @@ class Victims:
     def _forget(self, uid: str) -> None:
         node = self._nodes.pop(uid, None)
         if node is not None:
-            self._leaving[node] -= 1
-            if not self._leaving[node]:
-                del self._leaving[node]
+            self.leaving[node] -= 1
+            if not self.leaving[node]:
+                del self.leaving[node]
 
     def spare(self, victim: Pod) -> bool:
         """Spare a victim that could not be deleted; whether it was still there."""

@@ -6,6 +6,7 @@ Does not cover: the values (``pods``), single amounts and terms (``requests``, `
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -216,11 +217,16 @@ def _allocation(meta: Body, status: Body) -> dict[str, Any]:
 
 def _since(conditions: Mapping[str, Body], kind: str) -> float:
     """Since when a condition holds; 0 where nobody says."""
-    condition = conditions.get(kind)
-    if condition is None:
-        return 0.0
+    spelled = conditions.get(kind, {}).get("lastTransitionTime")
+    return _seconds(spelled if isinstance(spelled, str) else str(spelled))
+
+
+# Pods of one second have it in common, and each of their changes says it again.
+@functools.lru_cache(maxsize=1024)
+def _seconds(spelled: str) -> float:
+    """Seconds since 1970; 0 where it is no time."""
     try:
-        return moment.parse(condition.get("lastTransitionTime"))
+        return moment.parse(spelled)
     except ValueError:
         return 0.0
 

@@ -89,8 +89,10 @@ def read(meta: Body, conditions: Mapping[str, Body]) -> dict[str, Any]:
 
 def _note(notes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Who evicts a pod and how, by its annotation; empty where nobody does."""
+    if EVICTION not in notes:
+        return {}
     try:
-        body = json.loads(notes.get(EVICTION, "{}"))
+        body = json.loads(notes[EVICTION])
     except (TypeError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, Mapping) else {}

@@ -53,15 +53,21 @@ def sequence(body: Body, key: str) -> Sequence[Any]:
     if field is None:
         return ()
     if not isinstance(field, _SEQUENCE):
-        raise BadObjectError(f"{key} is not a list: {show(field)}")
+        raise _no_list(key, field)
     return field
+
+
+def _no_list(key: str, field: object) -> BadObjectError:
+    return BadObjectError(f"{key} is not a list: {show(field)}")
 
 
 def bodies(body: Body, key: str) -> list[Body]:
     """A field that is a list of objects."""
-    if body.get(key) is None:
+    field = body.get(key)
+    if field is None:
         return []  # of a pod's fields most are missing
-    field = sequence(body, key)
+    if not isinstance(field, _SEQUENCE):
+        raise _no_list(key, field)
     for item in field:
         if not isinstance(item, _MAPPING):
             raise BadObjectError(f"{key} has an element that is not an object: {show(item)}")

@@ -19,7 +19,7 @@ _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
 _PAGE = 500
 #: For bindings, conditions, events and single reads together.
-_CONNECTIONS = 24
+_CONNECTIONS = 32
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:

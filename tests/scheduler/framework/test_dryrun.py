@@ -96,6 +96,33 @@ def test_where_amounts_decide_a_guest_touches_no_node() -> None:
     assert columns.looks == looks
 
 
+def test_a_promised_node_is_remembered_while_its_pods_and_guests_are_the_same() -> None:
+    """Whoever comes next is told without a look at the node, and of no other moment's room."""
+    small = _small("a", "b", "c", tried=("guest", "other", "late"))
+    cycled, (guest, other, late) = small.scheduling, small.tried
+    verdict = cycled.beside(late, 0, [guest])
+    assert verdict is not None
+    assert cycled.refused_beside(late, lambda _: [guest]) == {0: verdict}
+    assert cycled.refused_beside(late, lambda _: [other]) == {}
+    cycled.beside(late, 0, [guest])
+    cycled.columns.remove(cycled.columns.pods[0]["default/a"])
+    assert cycled.refused_beside(late, lambda _: [guest]) == {}
+    assert cycled.beside(late, 0, [guest]) is None
+
+
+def test_what_other_filters_say_of_a_promised_node_is_not_remembered() -> None:
+    """Whom a pod wants for a neighbour may come anywhere in the zone."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"name": "a"}},
+    }
+    wish = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    small = _small("a", "b", "c", tried=("guest", "late"), affinity=wish)
+    cycled, (guest, late) = small.scheduling, small.tried
+    assert cycled.beside(late, 0, [guest]) is not None
+    assert cycled.refused_beside(late, lambda _: [guest]) == {}
+
+
 class Small(NamedTuple):
     """A node of four CPUs with pods of one CPU each, and those that are tried."""
 

@@ -74,7 +74,7 @@ def test_victims_of_a_gang_that_begin_to_end_wake_whom_they_kept_from_their_doma
     scene.put(*of("g", 2, 2, cpu="2", priority=10))
 
     assert scene.decided(20.0) == {"g1": "", "g2": "", "waits": "n-a"}
-    assert all(scene.core.victims.leaving(pod["spec"]["nodeName"]) for pod in placed)
+    assert all(pod["spec"]["nodeName"] in scene.core.victims.leaving for pod in placed)
 
 
 def test_a_pod_whose_victims_a_gang_takes_over_makes_room_elsewhere_at_once() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ClusterEvent
-from koordlet.scheduler.framework import profile, queue
+from koordlet.scheduler.framework import cycle, profile, queue
 from koordlet.scheduler.loop import preemptors
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
@@ -110,6 +111,38 @@ def test_room_on_another_node_is_taken_while_the_victims_are_leaving() -> None:
     cluster.settle()
 
     assert cluster.place("high") == "n0"
+
+
+class CountingCycle(cycle.Cycle):
+    """Counts how often a node is judged with those who are nominated for it."""
+
+    judged = 0
+
+    def beside(self, pod: Pod, row: int, guests: Sequence[Pod]) -> framework.Verdict | None:
+        """As it is."""
+        self.judged += 1
+        return super().beside(pod, row, guests)
+
+
+def test_nodes_that_are_promised_are_judged_once_and_not_for_each_pod() -> None:
+    """Ten wait to be bound where their victims have left; the first that comes looks at all."""
+    cluster = full(10)
+    for number in range(10):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    for name in cluster.leaving:
+        cluster.gone(name)
+    columns, name = cluster.core.pod_cache.columns, "default-scheduler"
+    counting = cluster.core.cycles[name] = CountingCycle(columns, profile.default(name))
+    judged = []
+    for number in range(3):
+        cluster.pod(f"late{number}", cpu="4")
+        late = cluster.core.queue.take(f"d/late{number}")
+        assert late is not None
+        assert isinstance(cluster.core.attempt(late, cluster.now), Refusal)
+        judged.append(counting.judged)
+
+    assert judged == [10, 11, 12]
 
 
 def _deleted(cluster: Cluster) -> None:

@@ -23,6 +23,8 @@ class ListeningStore:
 
     def __init__(self) -> None:
         self.conditions: list[objects.Object] = []
+        #: Reasons and texts.
+        self.events: list[tuple[str, str]] = []
 
     async def patch(self, ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
         assert ref.kind is kinds.PODS
@@ -31,8 +33,12 @@ class ListeningStore:
         self.conditions += patch.body["status"]["conditions"]
         return {}
 
-    async def create(self, *_: Any, **__: Any) -> objects.Object:
+    async def create(self, _kind: kinds.Kind, body: Any, **_: Any) -> objects.Object:
+        self.events.append((body["reason"], body["note"]))
         return {}
+
+    async def delete(self, *_: Any, **__: Any) -> None:
+        pass
 
 
 @pytest.mark.parametrize(("observed", "written"), [(1, [2]), (2, [])])
@@ -84,11 +90,36 @@ def test_no_condition_is_written_to_another_pod_of_the_name() -> None:
     assert store.conditions == []
 
 
+def test_victims_beyond_the_budget_of_events_share_one() -> None:
+    """Of four the budget has an event for one, and one for the refusal itself."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
+    core.pod(None, pod, 0.0)
+    victims = tuple(
+        core.decoder.decode(clusters.pod(name, on="n", meta={"uid": name}), 0) for name in "abcd"
+    )
+    store = ListeningStore()
+    budget = reporter.EventBudget(burst=2.0, rate=0.0)
+    refusal = Refusal(pod, "no room", node="n", victims=victims)
+    asyncio.run(_reported(core, store, refusal, budget=budget))
+
+    by = "by pod u on node n"
+    assert sorted(store.events) == [
+        ("FailedScheduling", "no room"),
+        ("Preempted", f"Preempted 3 pods: b {by}, c {by}, d {by}"),
+        ("Preempted", f"Preempted {by}"),
+    ]
+
+
 async def _reported(
-    core: Core, store: Any, refusal: Refusal, leads: Callable[[], bool] = lambda: True
+    core: Core,
+    store: Any,
+    refusal: Refusal,
+    leads: Callable[[], bool] = lambda: True,
+    budget: reporter.EventBudget | None = None,
 ) -> None:
     events = event_messages.EventBuilder("test", lambda: 0.0)
-    reporting = reporter.Reporter(store, core, lambda: 0.0, events, leads=leads)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events, budget, leads=leads)
     reporting.refused(refusal)
     working = asyncio.ensure_future(reporting.run())
     await deadline.comes(lambda: reporting.idle)

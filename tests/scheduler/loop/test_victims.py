@@ -42,9 +42,9 @@ def test_a_victim_leaves_its_node_and_its_budget_until_it_is_gone() -> None:
 
     scene.victims.drop("a")
     assert "a" not in scene.victims
-    assert scene.victims.leaving("n")
+    assert "n" in scene.victims.leaving
     scene.victims.drop("b")
-    assert not scene.victims.leaving("n")
+    assert "n" not in scene.victims.leaving
 
 
 def test_a_pod_that_ends_by_itself_is_no_victim() -> None:
@@ -62,7 +62,7 @@ def test_a_victim_that_could_not_be_deleted_counts_as_before() -> None:
     scene.victims.take((scene.first,), 1.0)
     assert scene.victims.spare(scene.first)
     assert not scene.first.terminating
-    assert not scene.victims.leaving("n")
+    assert "n" not in scene.victims.leaving
     assert scene.budget.taken == {}
     assert not scene.victims.spare(scene.first), "it does not end any more"
 
