@@ -2,7 +2,7 @@
 
 Covers: keys of the configuration, metrics, gRPC, HTTP, commands with their options, kinds.
 Does not cover: what they mean. ``fixtures/surfaces`` keeps the list of each released version, and
-of the one to come; ``docs/stability.md`` is the promise.
+of the one to come, made anew before its release; ``docs/stability.md`` is the promise.
 """
 
 from __future__ import annotations

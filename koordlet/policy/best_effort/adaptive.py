@@ -135,8 +135,7 @@ def decide(
     since = _since(now.at, waiting, settings, state)
     for problem in groups.untimed(places, now):
         proposal.say("BestEffortLimitNotApplied", problem)
-    proposal.conditions += _apart(places, now.pods)
-    proposal.conditions += groups.enclosed(places, now.pods)
+    proposal.conditions += (*_apart(places, now.pods), *groups.enclosed(places, now.pods))
     if waiting is not None and since is not None and use.be:
         _tell_waiting(proposal, now.at - since, settings)
     proposal.conditions += work_conditions(work, settings.work_tolerance, use.be)

@@ -21,34 +21,23 @@ from collections.abc import Callable, Mapping
 
 from koordlet import log
 from koordlet.kubeapi import objects, refusals
-from koordlet.kubeapi.node_avoidances import Avoidance
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.disruption import disruptions
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.settings import DisruptionSettings
-from koordlet.scheduler.disruption.workloads import Signature
 from koordlet.scheduler.framework.profile import Profile, deciding, plugins
 from koordlet.scheduler.framework.queue import Backoff, QueuePlace
 from koordlet.scheduler.loop import (
     agents,
-    avoidance_controller,
     binder,
-    claim_writer,
-    disruption_rate_controller,
     election,
     event_handlers,
-    event_messages,
-    evictions,
     fair_preemption,
     health,
-    held_place,
-    pod_group_controller,
-    quota_controller,
     reporter,
-    reservation_controller,
-    revoke_controller,
+    store_writers,
 )
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Bind, Hold
@@ -124,62 +113,29 @@ class Loop:
             disruptions=self.disruptions,
             allocations=self.allocations,
         )
-        events = event_messages.EventBuilder(instance, self._clocks.wall)
 
         def leads() -> bool:
             return self.leading
 
-        self.held_places = held_place.HeldPlaces(
-            store, self.core, lambda: self.disruptions.limiter.settings.preemption.hold_place
-        )
-        self.reporter = reporter.Reporter(
-            store, self.core, steady, events, budget, places=self.held_places, leads=leads
-        )
-        self.claim_writer = claim_writer.ClaimWriter(
+        self.writers = store_writers.StoreWriters(
             store,
+            self.core,
+            self.disruptions,
             self.allocations,
-            self._clocks.wall,
-            self.core.pod_cache.assumed.__contains__,
-            self.reporter.devices_pending,
+            profiles,
+            instance=instance,
+            steady=steady,
+            wall=self._clocks.wall,
             leads=leads,
+            budget=budget,
         )
+        self.reporter, self.evictions = self.writers.reporter, self.writers.evictions
+        self.reservation_controller = self.writers.reservation_controller
         for plugin in plugins(profiles, DynamicResources):
-            plugin.attach(self.allocations, self.claim_writer)
+            plugin.attach(self.allocations, self.writers.claim_writer)
         if not alone:
             for binding in plugins(profiles, VolumeBinding):
                 binding.attach(steady)
-        self.reservation_controller = reservation_controller.ReservationController(
-            store, self.core, steady, events, reservation_controller.arguments(profiles)
-        )
-        self.pod_group_controller = pod_group_controller.PodGroupController(
-            store, self.core, steady, self._clocks.wall
-        )
-        self.avoidance_controller = avoidance_controller.AvoidanceController(
-            store,
-            self.disruptions.avoidances,
-            self.core.measures,
-            self._clocks.wall,
-            self._avoidance_stands,
-        )
-        self.evictions = evictions.Evictions(
-            store,
-            self.disruptions.limiter,
-            self.core.measures,
-            events,
-            steady,
-            leads=leads,
-            avoid=self.avoidance_controller.avoid,
-        )
-        quotas = self.core.quotas
-        self.revoke_controller = revoke_controller.RevokeController(
-            lambda: quotas.book, quotas.settings, self.evictions, quotas.history
-        )
-        self.quota_controller = quota_controller.QuotaController(
-            store, self.core, events, self.evictions.tell, steady
-        )
-        self.disruption_rate_controller = disruption_rate_controller.DisruptionRateController(
-            store, self.disruptions, self.core.measures
-        )
         self.binder = binder.Binder(
             store, self.core, self._bound, steady, lanes=lanes, first=first, leads=leads
         )
@@ -217,13 +173,6 @@ class Loop:
         self.reporter.bound(bind, error)
         self._poke()
 
-    def _avoidance_stands(self, node: str, entry: Avoidance) -> bool:
-        """Whether node and controller of an entry are there."""
-        namespace, kind, name = entry.workload
-        signature = Signature(namespace, kind, name)
-        known = self.disruptions.limiter.workloads
-        return node in self.core.pod_cache.columns.rows and known.stands(signature)
-
     async def run(self) -> None:
         """Run until cancelled; raises the error of the first part that ends."""
         try:
@@ -239,15 +188,7 @@ class Loop:
                 self.ready = True
                 self.leads.set()
                 group.create_task(self.binder.run())
-                group.create_task(self.reporter.run())
-                group.create_task(self.held_places.run())
-                group.create_task(self.reservation_controller.run())
-                group.create_task(self.pod_group_controller.run())
-                group.create_task(self.disruption_rate_controller.run())
-                group.create_task(self.avoidance_controller.run())
-                group.create_task(self.revoke_controller.run())
-                group.create_task(self.quota_controller.run())
-                group.create_task(self.claim_writer.run())
+                self.writers.start(group)
                 group.create_task(self._deciding())
                 group.create_task(self._beating())
         finally:
@@ -322,7 +263,7 @@ class Loop:
         self, more: Mapping[tuple[str, tuple[tuple[str, str], ...]], float] | None = None
     ) -> str:
         """The text of ``/metrics``; ``more``: of what works beside it."""
-        core = self.core
+        core, writers = self.core, self.writers
         gauges = dict(more or {})
         for place in (
             QueuePlace.ACTIVE,
@@ -339,10 +280,11 @@ class Loop:
             ("reporting_nodes", len(self.agents.reporting())),
         ):
             gauges["scheduler_cache_size", (("type", kind),)] = size
-        gauges |= self.disruption_rate_controller.gauges() | quota_summary.gauges(core.quotas.book)
+        gauges |= writers.disruption_rate_controller.gauges()
+        gauges |= quota_summary.gauges(core.quotas.book)
         gauges["koordlet_scheduler_gangs_waiting", ()] = core.gangs.waiting()
         gauges["koordlet_scheduler_node_avoidance_entries", ()] = self.disruptions.avoidances.live()
-        gauges["koordlet_scheduler_held_places", ()] = sum(1 for _ in self.held_places.places())
+        gauges["koordlet_scheduler_held_places", ()] = sum(1 for _ in writers.held_places.places())
         gauges["scheduler_homeless_pods", ()] = core.pod_cache.homeless()
         gauges["leader_election_master_status", (("name", "koordlet-scheduler"),)] = int(
             self.leading

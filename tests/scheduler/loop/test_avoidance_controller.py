@@ -104,7 +104,7 @@ def test_what_is_over_goes_and_the_rest_stays(ram: Path, *, over_http: bool) -> 
                 )
             book = loop.disruptions.avoidances
             await deadline.comes(lambda: len(list(book)) == 2, seconds=schedulers.PATIENCE)
-            await loop.avoidance_controller.tidy()
+            await loop.writers.avoidance_controller.tidy()
             left = [(each.workload[2], moment.spell(each.until)) for each in await entries(stage)]
             assert left == [("web", moment.spell(now + 900.0))]
             assert await entries(stage, "n9") == []

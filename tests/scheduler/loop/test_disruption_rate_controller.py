@@ -164,7 +164,7 @@ def test_a_status_that_could_not_be_written_is_written_later(ram: Path) -> None:
 
                 await deadline.comes(counted, seconds=schedulers.PATIENCE)
                 world.serving.faults.clear()
-                controller = loop.disruption_rate_controller
+                controller = loop.writers.disruption_rate_controller
                 controller._again.clear()
                 loop.disruptions.limiter.rates.touched["d/web"] = None
                 await world.until(is_now("True", "Allowed"), kinds.DISRUPTION_RATES)

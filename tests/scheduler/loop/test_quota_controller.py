@@ -97,7 +97,7 @@ def test_built_in_quotas_come_with_the_first_quota_and_an_invalid_one_is_told(
             await world.store.create(kinds.NAMESPACES, {"metadata": {"name": "koordinator-system"}})
             async with schedulers.scheduler(world.client) as loop:
                 await deadline.comes(lambda: loop.ready)
-                await loop.quota_controller.look()
+                await loop.writers.quota_controller.look()
                 assert await world.until(lambda known: not known, kinds.ELASTIC_QUOTAS) == {}
                 wrong = quota("q", {"cpu": 9}, {"cpu": 2})
                 del wrong["metadata"]["uid"]

@@ -56,8 +56,8 @@ class Teams:
 
     async def called(self) -> set[str]:
         """Who is called back by now, and has not gone yet."""
-        self.loop.revoke_controller.look()
-        await self.loop.revoke_controller.settled()
+        self.loop.writers.revoke_controller.look()
+        await self.loop.writers.revoke_controller.settled()
         pods = await self.world.pods()
         return {name for name, pod in pods.items() if "deletionTimestamp" in pod["metadata"]}
 

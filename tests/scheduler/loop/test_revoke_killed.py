@@ -130,7 +130,7 @@ async def _call_back(folder: Path, dies_at: int = 0) -> list[str]:
 
 async def _settled(loop: runner.Loop) -> None:
     await deadline.comes(lambda: loop.ready, seconds=schedulers.PATIENCE)
-    await loop.revoke_controller.settled()
+    await loop.writers.revoke_controller.settled()
 
 
 def _ending(pods: Any) -> dict[str, str]:

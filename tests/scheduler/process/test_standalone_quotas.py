@@ -177,7 +177,7 @@ def test_the_root_of_a_pool_is_deleted_with_its_profile_and_stays_away(ram: Path
                 await desk.delete_quota("pool-root", force=False)
             await desk.delete_quota("pool-root", force=True)
             await deadline.comes(lambda: book.owner("pool-root") is None)
-            await loop.quota_controller.look()
+            await loop.writers.quota_controller.look()
             assert "pool-root" not in await world.until(bool, kinds.ELASTIC_QUOTAS)
             assert await world.until(lambda known: not known, kinds.ELASTIC_QUOTA_PROFILES) == {}
             loop.core.quotas.settle(loop.now())
