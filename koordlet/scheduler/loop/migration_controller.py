@@ -330,25 +330,28 @@ class MigrationController:
         """Learn what strategies would know of pods; of thousands some at each look."""
         unknown = [
             job for job in waiting
-            if self._writer.of(job).traits is None and self._target(job) is not None
+            if (pod := self._target(job)) is not None and not self._writer.of(job).knows(pod)
         ]  # fmt: skip
         for job in unknown[:_ASKED]:
             ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
             try:
-                known = traits.decode(await self._store.get(ref))
+                body = await self._store.get(ref)
             except refusals.ObjectsError:
                 continue  # who cannot be asked about might be protected
+            if (pod := self._target(job)) is None:
+                continue
+            try:
+                known = traits.decode(body)
             except BadObjectError:
-                known = PodTraits()
-            if (pod := self._target(job)) is not None:
-                self._writer.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
+                known = PodTraits(uid=pod.uid)
+            self._writer.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
 
     async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
         await self._ask(waiting)
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [
             each for each in map(self._candidate, waiting)
-            if each.resident is None or self._writer.of(each.job).traits is not None
+            if each.resident is None or self._writer.of(each.job).knows(each.resident.pod)
         ]  # fmt: skip
         for verdict in self.arbiter(running).verdicts(candidates):
             job, old = verdict.candidate.job, verdict.candidate.job.status

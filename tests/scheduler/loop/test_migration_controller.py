@@ -218,6 +218,34 @@ def test_a_pod_stays_taken_while_any_job_about_it_is_under_way(ram: Path) -> Non
     schedulers.run(body())
 
 
+def test_a_job_that_waits_asks_again_about_a_pod_that_is_another_one_by_now(ram: Path) -> None:
+    """It has no UID in it, and its pod was made again with data that would be lost."""
+
+    async def body() -> None:
+        local = [{"name": "v", "emptyDir": {}}]
+        async with scene(ram, over_http=False, maxMigratingGlobally=1) as cluster:
+            await cluster.budget(0)
+            first = await cluster.ask()
+            await cluster.job(first, "Running")
+            ref = await cluster.world.pod("data", on="n1", meta=OWNER)
+            await cluster.up(ref)
+            second = await cluster.ask("data")
+
+            def waits(known: Mapping[str, Any]) -> bool:
+                status = known[second].get("status", {})
+                return bool(status.get("reason") == "MaxMigratingGlobally")
+
+            await cluster.world.until(waits, JOBS)
+            await cluster.gone("data")
+            again = await cluster.world.pod("data", on="n1", meta=OWNER, volumes=local)
+            await cluster.up(again)
+            await cluster.world.store.delete(objects.Ref(JOBS, first))
+            status = await cluster.job(second, "Running", "Failed")
+            assert status["reason"] == "ForbiddenMigratePod"
+
+    schedulers.run(body())
+
+
 class CountingGets:
     """A client that counts the pods that were asked about before the first job began."""
 
