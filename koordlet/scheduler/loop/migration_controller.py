@@ -47,6 +47,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 #: How often leftovers and old jobs are looked for.
 _SWEEP = 5.0
 _LOOK = 0.1
+#: Pods that are asked about at one look: the jobs under way wait meanwhile.
+_ASKED = 100
 
 
 class MigrationController:
@@ -79,7 +81,7 @@ class MigrationController:
             store, kinds.POD_MIGRATION_JOBS, read, changed=self._changed
         )
         #: Jobs under way by the pod that they name, those that were just made included.
-        self._by_pod: dict[tuple[str, str], str] = {}
+        self._by_pod: dict[tuple[str, str], frozenset[str]] = {}
         #: Jobs that were just made and that the watch has yet to show, until a moment.
         self._unseen: dict[str, tuple[MigrationJob, float]] = {}
         self._writer = JobWriter(store, watched, settings, in_plan)
@@ -94,8 +96,8 @@ class MigrationController:
 
     def held(self, resident: Resident) -> str:
         """Why a pod may not be chosen now; empty where nothing forbids it."""
-        name = self._by_pod.get((resident.pod.namespace, resident.pod.name))
-        return f'pod is migrated by job "{name}"' if name is not None else ""
+        names = self._by_pod.get((resident.pod.namespace, resident.pod.name))
+        return f'pod is migrated by job "{min(names)}"' if names else ""
 
     async def move(self, proposal: EvictionProposal) -> EvictionResult:
         """Make the job of a proposal that an arbiter lets pass."""
@@ -118,7 +120,7 @@ class MigrationController:
             self._watched.core.measures.asked("migration_job", error.code)
             return EvictionResult("Error", str(error))
         job = jobs.read(made)
-        self._by_pod[pod.namespace, pod.name] = job.name
+        self._count(job)
         self._unseen[job.name] = job, self._now().steady + flow.SETTLE
         self._made.add(job.uid)
         return EvictionResult("Evicted")
@@ -324,22 +326,32 @@ class MigrationController:
         pod = self._pod(job.pod)
         return pod if pod is not None and job.pod.uid in {"", pod.uid} else None
 
+    async def _ask(self, waiting: list[MigrationJob]) -> None:
+        """Learn what strategies would know of pods; of thousands some at each look."""
+        unknown = [
+            job for job in waiting
+            if (pod := self._target(job)) is not None and not self._writer.of(job).knows(pod)
+        ]  # fmt: skip
+        for job in unknown[:_ASKED]:
+            ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
+            try:
+                body = await self._store.get(ref)
+            except refusals.ObjectsError:
+                continue  # who cannot be asked about might be protected
+            if (pod := self._target(job)) is None:
+                continue
+            try:
+                known = traits.decode(body)
+            except BadObjectError:
+                known = PodTraits(uid=pod.uid)
+            self._writer.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
+
     async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
-        for job in waiting:
-            if (memory := self._writer.of(job)).traits is None:
-                ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
-                try:
-                    known = traits.decode(await self._store.get(ref))
-                except refusals.ObjectsError:
-                    continue  # who cannot be asked about might be protected
-                except BadObjectError:
-                    known = PodTraits()
-                if (pod := self._target(job)) is not None:
-                    memory.learn(known, self._protection(job, Resident(pod, known, -1)))
+        await self._ask(waiting)
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [
             each for each in map(self._candidate, waiting)
-            if each.resident is None or self._writer.of(each.job).traits is not None
+            if each.resident is None or self._writer.of(each.job).knows(each.resident.pod)
         ]  # fmt: skip
         for verdict in self.arbiter(running).verdicts(candidates):
             job, old = verdict.candidate.job, verdict.candidate.job.status
@@ -353,16 +365,20 @@ class MigrationController:
                 status = jobs.arbitrated(old, Phase.PENDING, verdict.reason, verdict.message)
                 self._start(job, self._writer.advance(job, flow.Step(status)))
 
+    def _count(self, job: MigrationJob) -> None:
+        """A job under way is about its pod."""
+        pod = job.pod.namespace, job.pod.name
+        self._by_pod[pod] = self._by_pod.get(pod, frozenset()) | {job.name}
+
     def _changed(
         self, _key: informer.Key, old: MigrationJob | None, new: MigrationJob | None
     ) -> None:
-        for job in (old, new):
-            if job is not None:
-                pod = job.pod.namespace, job.pod.name
-                if job is new and job.active:
-                    self._by_pod[pod] = job.name
-                elif self._by_pod.get(pod) == job.name:
-                    del self._by_pod[pod]
+        if old is not None:
+            pod = old.pod.namespace, old.pod.name
+            if names := self._by_pod.pop(pod, frozenset()) - {old.name}:
+                self._by_pod[pod] = names
+        if new is not None and new.active:
+            self._count(new)
         if old is not None and (new is None or not new.active):
             self._made.discard(old.uid)
 

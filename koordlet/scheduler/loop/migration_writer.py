@@ -77,6 +77,10 @@ class JobMemory:
         """What was decided on is the past."""
         self.stale = revision
 
+    def knows(self, pod: Pod) -> bool:
+        """Whether the traits are those of this pod, and not of one that had its name before."""
+        return self.traits is not None and self.traits.uid == pod.uid
+
     def learn(self, known: PodTraits, protection: str = "") -> None:
         """Keep the traits of its pod, and what protects it."""
         self.traits, self.protection = known, protection

@@ -15,7 +15,7 @@ from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
-from tests.kit import descheduling, schedulers
+from tests.kit import deadline, descheduling, schedulers
 from tests.kit.descheduler_scene import FREE
 from tests.kit.migration_scene import APP, JOBS, scene, working
 from tests.kit.schedulers import OWNER, READY, both
@@ -191,6 +191,95 @@ def test_a_pod_that_could_not_be_read_is_asked_about_again_before_its_job_begins
                 status = await cluster.job(name, "Running", "Failed")
             assert store.failed
             assert status["reason"] == "ForbiddenMigratePod"
+
+    schedulers.run(body())
+
+
+def test_a_pod_stays_taken_while_any_job_about_it_is_under_way(ram: Path) -> None:
+    """A second job is refused at once, and its end does not give the pod to strategies."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False, runs=False) as cluster:
+            await cluster.budget(0)
+            async with working(cluster.world) as made:
+                first = await cluster.ask()
+                await cluster.job(first, "Running")
+                second = await cluster.ask()
+                status = await cluster.job(second, "Failed")
+                assert status["message"] == f'pod d/web-1 is migrated by job "{first}"'
+                await deadline.comes(
+                    lambda: made.migrations.source.snapshot["", second].status.phase == "Failed"
+                )
+                (resident,) = (
+                    each for each in made.state().residents(0) if each.pod.name == "web-1"
+                )
+                assert made.migrations.held(resident) == f'pod is migrated by job "{first}"'
+
+    schedulers.run(body())
+
+
+def test_a_job_that_waits_asks_again_about_a_pod_that_is_another_one_by_now(ram: Path) -> None:
+    """It has no UID in it, and its pod was made again with data that would be lost."""
+
+    async def body() -> None:
+        local = [{"name": "v", "emptyDir": {}}]
+        async with scene(ram, over_http=False, maxMigratingGlobally=1) as cluster:
+            await cluster.budget(0)
+            first = await cluster.ask()
+            await cluster.job(first, "Running")
+            ref = await cluster.world.pod("data", on="n1", meta=OWNER)
+            await cluster.up(ref)
+            second = await cluster.ask("data")
+
+            def waits(known: Mapping[str, Any]) -> bool:
+                status = known[second].get("status", {})
+                return bool(status.get("reason") == "MaxMigratingGlobally")
+
+            await cluster.world.until(waits, JOBS)
+            await cluster.gone("data")
+            again = await cluster.world.pod("data", on="n1", meta=OWNER, volumes=local)
+            await cluster.up(again)
+            await cluster.world.store.delete(objects.Ref(JOBS, first))
+            status = await cluster.job(second, "Running", "Failed")
+            assert status["reason"] == "ForbiddenMigratePod"
+
+    schedulers.run(body())
+
+
+class CountingGets:
+    """A client that counts the pods that were asked about before the first job began."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self._store, self.pods, self.began = store, 0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else as it is."""
+        return getattr(self._store, name)
+
+    async def get(self, ref: objects.Ref) -> objects.Object:
+        """One more."""
+        self.pods += ref.kind is kinds.PODS
+        return await self._store.get(ref)
+
+    async def patch(self, ref: objects.Ref, patch: Any, **more: Any) -> objects.Object:
+        """The first that lets a job begin."""
+        begins = job.PASSED in patch.body.get("metadata", {}).get("annotations", {})
+        self.began = self.began or begins * self.pods
+        return await self._store.patch(ref, patch, **more)
+
+
+def test_of_thousands_of_jobs_the_first_begin_before_all_pods_were_asked_about(ram: Path) -> None:
+    """Whoever is under way already does not wait for them either."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False, runs=False) as cluster:
+            for number in range(120):
+                await cluster.world.pod(f"w-{number}", on="n1", meta=OWNER, cpu="1m")
+                await cluster.ask(f"w-{number}")
+            store: Any = CountingGets(cluster.world.client)
+            async with working(dataclasses.replace(cluster.world, client=store)):
+                await deadline.comes(lambda: store.began > 0)
+            assert store.began <= 110
 
     schedulers.run(body())
 
