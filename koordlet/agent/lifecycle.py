@@ -28,7 +28,7 @@ if typing.TYPE_CHECKING:
     from koordlet.apply import evictor
     from koordlet.workloads import gatherer
 
-_FIX = "make the directory writable, or name another with --state-dir"
+_FIX = "it needs a directory to write to, on a disk that works and has room: see --state-dir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

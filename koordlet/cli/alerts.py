@@ -190,9 +190,8 @@ def _answer(args: argparse.Namespace, path: str, read: Callable[[Any], T]) -> T:
         *(OSError, client.HTTPException, ValueError, KeyError, TypeError),
         *(AttributeError, RecursionError),
     ) as error:
-        why = (
-            f"{error}" if isinstance(error, OSError) else f"not as Prometheus does: {error!r:.200}"
-        )
+        other = f"not as Prometheus does: {error!r:.200}"
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else other
     raise errors.HostError(
         f"no Prometheus answers: {why}",
         culprit=args.prometheus,
@@ -219,8 +218,9 @@ def _authorization(path: Path | None) -> dict[str, str]:
     try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise errors.ConfigError(
-            f"no token can be read: {error}", culprit=str(path), fix="name a file with one line"
+            f"no token can be read: {why}", culprit=str(path), fix="name a file with one line"
         ) from None
     if not token.isprintable() or " " in token:
         raise errors.ConfigError(

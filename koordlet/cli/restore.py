@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Restore; exit 1 when any item could not be put back."""
     unit = args.after_stop or args.after_wait
     alone = unit is not None or args.when_overdue
-    config = _unattended(args) if alone else bootstrap.effective(args, {})
+    config = _usable(args)
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
         return _now(args, _Job(args, config))
@@ -82,7 +82,7 @@ def _now(args: argparse.Namespace, job: _Job) -> int:
 
 def after_failed_start(args: argparse.Namespace) -> None:
     """``koordlet run`` failed where a successor is expected: perhaps nobody else waits."""
-    config = _unattended(args, quiet=True)
+    config = _usable(args, quiet=True)
     where = bootstrap.state_paths(args, config)
     if os.geteuid() != 0 or config.config.state.on_stop != "handover" or not where.journal.exists():
         return
@@ -106,7 +106,7 @@ def _keeper(
     )
 
 
-def _unattended(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
+def _usable(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
     """The configuration; the last good one where the operator's file cannot be used."""
     try:
         return bootstrap.effective(args, {})

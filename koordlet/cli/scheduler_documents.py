@@ -62,8 +62,9 @@ def ask(address: str | None, kind: str, name: str | None) -> list[Document]:
             connection.close()
         several = document[kind]
     except (OSError, client.HTTPException, ValueError, KeyError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
         raise errors.HostError(
-            f"no scheduler that knows {kind} answers: {error}",
+            f"no scheduler that knows {kind} answers: {why}",
             culprit=where,
             fix="does `koordlet scheduler` run there? or name its --http with --address",
         ) from None

@@ -183,6 +183,9 @@ class Observer:
         """
         full |= self._hotplugged()
         groups = self._look(tuple(pods), tuple(also), full=full)
+        if full and self._hotplugged():
+            # While the groups were read: they have CPUs that the topology has no more, or not yet.
+            groups = self._look(tuple(pods), tuple(also), full=True)
         if full or not self.steers:
             last = self._kernel_work
             self._kernel_work = kernel_work.read(self.host, last) if self.steers else {}

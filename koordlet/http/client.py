@@ -250,9 +250,9 @@ class HttpClient:
                         return await self._whole(connection, asked)
                     except (OSError, h11.ProtocolError) as error:
                         if not kept or method != "GET" or connection.answered:
-                            raise _broken(str(self.endpoint), error) from error
+                            raise _broken(str(self.endpoint), error, connection) from error
         except TimeoutError:
-            raise self._late() from None
+            raise self._late("answer", self.limits.answer_seconds) from None
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -268,10 +268,10 @@ class HttpClient:
                 except BaseException as error:
                     self._drop(connection)
                     if isinstance(error, OSError | h11.ProtocolError):
-                        raise _broken(str(self.endpoint), error) from error
+                        raise _broken(str(self.endpoint), error, connection) from error
                     raise
         except TimeoutError:
-            raise self._late() from None
+            raise self._late("answer", self.limits.answer_seconds) from None
         try:
             yield ResponseStream(head, connection, str(self.endpoint))
         finally:
@@ -302,8 +302,7 @@ class HttpClient:
             whole = await connection.whole(request)
             if len(whole.body) > self.limits.body_bytes:
                 text = f"the response exceeds {self.limits.body_bytes >> 20} MiB"
-                fix = "check the server's address"
-                raise TransportError(text, culprit=str(self.endpoint), fix=fix)
+                raise TransportError(text, culprit=str(self.endpoint), fix="check its address")
             done = connection.reuse() and not (self._closed or self._retired)
             return whole
         finally:
@@ -317,16 +316,15 @@ class HttpClient:
         length = (("content-length", str(len(body))),) if body else ()
         return (("host", self.endpoint.authority), *headers, *length)
 
-    def _late(self) -> TransportError:
-        text = f"no answer within {self.limits.answer_seconds:.0f} s"
-        return TransportError(text, culprit=str(self.endpoint))
+    def _late(self, what: str, seconds: float) -> TransportError:
+        return TransportError(f"no {what} within {seconds:.0f} s", culprit=str(self.endpoint))
 
     async def _connection(self) -> tuple[_Connection, bool]:
         """A kept connection, or a new one."""
-        now = asyncio.get_running_loop().time()
+        late = asyncio.get_running_loop().time() - self.limits.idle_seconds
         while self._kept:
             connection = self._kept.pop()
-            if connection.usable and now - connection.idle_since < self.limits.idle_seconds:
+            if connection.usable and late < connection.idle_since:
                 return connection, True
             self._drop(connection)
         return await self._connect(), False
@@ -334,9 +332,9 @@ class HttpClient:
     async def _connect(self) -> _Connection:
         where = self.endpoint
         self._check_open()
-        opened = None
+        opened, seconds = None, self.limits.connect_seconds
         try:
-            async with asyncio.timeout(self.limits.connect_seconds):
+            async with asyncio.timeout(seconds):
                 opened = await _opened(where)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
@@ -347,8 +345,7 @@ class HttpClient:
         except OSError as error:
             raise _broken(str(where), error) from error.with_traceback(None)
         if opened is None:
-            text = f"no connection within {self.limits.connect_seconds:.0f} s"
-            raise TransportError(text, culprit=str(where))
+            raise self._late("connection", seconds)
         connection = _Connection(*opened, self.limits)
         self._open.add(connection)
         try:
@@ -375,9 +372,8 @@ async def _opened(where: HttpEndpoint) -> tuple[asyncio.StreamReader, asyncio.St
         )
     reader, writer = await asyncio.open_connection(*where.proxy)
     try:
-        writer.write(
-            f"CONNECT {where.authority} HTTP/1.1\r\nHost: {where.authority}\r\n\r\n".encode("ascii")
-        )
+        asks = f"CONNECT {where.authority} HTTP/1.1\r\nHost: {where.authority}\r\n\r\n"
+        writer.write(asks.encode("ascii"))
         answer = await reader.readuntil(b"\r\n\r\n")
         if answer.split(b" ", 2)[1:2] != [b"200"]:
             words = answer.partition(b"\r\n")[0].decode("latin-1")
@@ -392,9 +388,13 @@ async def _opened(where: HttpEndpoint) -> tuple[asyncio.StreamReader, asyncio.St
     return reader, writer
 
 
-def _broken(name: str, error: Exception) -> TransportError:
+def _broken(name: str, error: Exception, asked: _Connection | None = None) -> TransportError:
     if isinstance(error, TransportError):
         return error
-    refused = isinstance(error, ConnectionRefusedError)
-    words = "Connection refused" if refused else getattr(error, "strerror", None)
-    return TransportError(words or str(error) or type(error).__name__, culprit=name)
+    refused, fix = isinstance(error, ConnectionRefusedError), ""
+    words = "Connection refused" if refused else getattr(error, "strerror", None) or str(error)
+    if not words or (isinstance(error, h11.RemoteProtocolError) and "closed" in words.lower()):
+        words = "the connection was closed before the answer ended"  # h11 has many words for it
+        if asked is not None and not asked.answered:
+            fix = "does the server want https, or a client certificate?"
+    return TransportError(words, culprit=name, fix=fix)

@@ -44,6 +44,23 @@ def test_restoring_from_a_closed_folder(capsys: pytest.CaptureFixture[str], clos
     assert (1, f"koordlet: {closed}/lib/journal: {_ROOT}") == (status, error)
 
 
+def test_a_mistake_in_the_configuration_does_not_keep_limits_in_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Putting back is always safe; the last good file, or the built-in values, say where."""
+    config = tmp_path / "c.yaml"
+    config.write_text("apiVersion: koordlet.io/v1\nkind: Config\npolices: {}\n")
+    state = tmp_path / "state"
+
+    status = cli.main(["restore", "--config", str(config), "--state-dir", str(state)])
+
+    err = capsys.readouterr().err
+    assert status == 0
+    assert f'{config}:3:1: polices: unknown key "polices"' in err
+    assert "koordlet: going on without the configuration file\n" in err
+    assert f"no journal {state}/lib/journal" in err
+
+
 def test_each_problem_of_a_configuration_has_its_line_and_what_is_in_force_follows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -15,7 +15,10 @@ from koordlet.model import errors
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("describe", "gang", "g", "--address", "127.0.0.1:1"), "no scheduler that knows gangs"),
+        (
+            ("describe", "gang", "g", "--address", "127.0.0.1:1"),
+            "no scheduler that knows gangs answers: Connection refused",
+        ),
         (("get", "gangs", "--address", "unix:/x.sock"), "gangs are asked for over HTTP"),
     ],
 )

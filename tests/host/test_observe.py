@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +63,25 @@ def test_offline_cpu_is_gone_at_the_next_tick(host: Plugged) -> None:
 
     assert (str(without.online), without.cpus[8].core) == ("0-7,9-15", None)
     assert before == again
+
+
+def test_a_cpu_that_goes_while_the_groups_are_read_is_gone_in_that_snapshot(
+    host: Plugged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it counts as online and in no group, as if another program had taken it."""
+    observer = observe.Observer(host)
+    reads: list[bool] = []
+
+    def read_all(groups: Iterable[str], *, full: bool) -> dict[str, cgroup.Group]:
+        if not reads:
+            host.pull("0-7,9-15", "8")
+        reads.append(full)
+        return dict.fromkeys(groups, cgroup.Group(path="", inode=1))
+
+    monkeypatch.setattr(observer.reader, "read_all", read_all)
+    seen = observer.snapshot(NOW, NODE, ())
+
+    assert (str(seen.topology.online), reads) == ("0-7,9-15", [True, True])
 
 
 def test_quiet_tick_reads_one_file_of_the_cpus(host: Plugged) -> None:

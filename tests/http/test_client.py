@@ -108,6 +108,27 @@ def test_a_stream_that_is_cut(cut: bytes) -> None:
     with_server(answers(head + cut), body)
 
 
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [(b"", "does the server want https, or a client certificate?"), (OK[:-1], ""), (OK[:9], "")],
+)
+def test_a_connection_that_ends_early_is_called_so(said: bytes, fix: str) -> None:
+    """However far the answer had come, in a request and in a stream: no word of a state machine."""
+    ended = "the connection was closed before the answer ended"
+
+    async def body(asking: client.HttpClient) -> None:
+        with pytest.raises(client.TransportError) as request:
+            await asking.request("GET", "/")
+        with pytest.raises(client.TransportError) as stream:
+            async with asking.stream("GET", "/") as begun:
+                await _rest(begun)
+        assert {(error.value.message, error.value.fix) for error in (request, stream)} == {
+            (ended, fix)
+        }
+
+    with_server(answers(said), body)
+
+
 async def _rest(stream: client.ResponseStream) -> bytes:
     content = b""
     while piece := await stream.read(PATIENCE):

@@ -101,10 +101,10 @@ def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
         (server.Manner.HANG, "no answer within"),
         (server.Manner.DRIP, "no answer within"),
         (server.Manner.HTML, "text/html"),
-        (server.Manner.CUT, "peer closed connection|ended|garbled|incomplete"),
+        (server.Manner.CUT, "connection was closed|ended|garbled|incomplete"),
         (server.Manner.HUGE, "exceeds 4 MiB"),
         (server.Manner.FLOOD, "exceeds 4 MiB"),
-        (server.Manner.NOISE, "closed connection"),
+        (server.Manner.NOISE, "connection was closed"),
     ],
 )
 def test_an_ill_kubelet(
