@@ -18,6 +18,7 @@ NEVER, PREEMPTS = "Never", "PreemptLowerPriority"
 _COUNTED = ("example.com/gpu", BATCH)
 _CLASSES = ("local", "made", "zoned")
 DRIVER = "csi.example"
+_BUDGETS = "/apis/policy/v1/namespaces/{}/poddisruptionbudgets"
 
 
 class Fleet(Maker):
@@ -28,20 +29,14 @@ class Fleet(Maker):
         self._calm = calm
         self._roll = random.Random(~seed)
 
-    def classes(self) -> list[Body]:
-        """What pods name as their priority: a pod may not say itself that it preempts nobody."""
-        return [
-            {"metadata": {"name": f"{name}-{policy.lower()}"}, "value": value}
-            | {"preemptionPolicy": policy}
-            for value, name in PRIORITIES.items()
-            for policy in (NEVER, PREEMPTS)
-        ]
+    def objects(self) -> dict[str, list[Body]]:
+        """What is there before the nodes, by the path that makes it."""
+        budgets: dict[str, list[Body]] = {_BUDGETS.format(space): [] for space in SPACES}
+        for budget in self._protections():
+            budgets[_BUDGETS.format(budget["metadata"]["namespace"])].append(budget)
+        return {"/api/v1/namespaces/d/services": self._selecting(), **self._storage(), **budgets}
 
-    def spaces(self) -> list[Body]:
-        """Namespaces with the labels that selectors name."""
-        return [{"metadata": {"name": name, "labels": labels}} for name, labels in SPACES.items()]
-
-    def services(self) -> list[Body]:
+    def _selecting(self) -> list[Body]:
         """What the default spreading goes by."""
         port = [{"port": 80}]
         return [{**body, "spec": {**body["spec"], "ports": port}} for body in self._services()]
@@ -81,7 +76,7 @@ class Fleet(Maker):
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
-    def storage(self) -> dict[str, list[Body]]:
+    def _storage(self) -> dict[str, list[Body]]:
         """Classes, volumes and claims, by the path that makes them; all wait for their consumer."""
         roll = self._roll
         zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
@@ -125,7 +120,7 @@ class Fleet(Maker):
             "/api/v1/namespaces/d/persistentvolumeclaims": claims,
         }
 
-    def budgets(self) -> list[Body]:
+    def _protections(self) -> list[Body]:
         """Budgets that allow nothing: hollow pods are never ready."""
         return [
             {
@@ -136,6 +131,25 @@ class Fleet(Maker):
             for space in SPACES
             if self._roll.random() < 0.3
         ]
+
+
+def shared() -> dict[str, list[Body]]:
+    """What every fleet needs, by the path that makes it.
+
+    Namespaces have the labels that selectors name. Priority classes are what pods name as their
+    priority: a pod may not say itself that it preempts nobody.
+    """
+    spaces = [{"metadata": {"name": name, "labels": labels}} for name, labels in SPACES.items()]
+    classes = [
+        {"metadata": {"name": f"{name}-{policy.lower()}"}, "value": value}
+        | {"preemptionPolicy": policy}
+        for value, name in PRIORITIES.items()
+        for policy in (NEVER, PREEMPTS)
+    ]
+    return {
+        "/api/v1/namespaces": spaces,
+        "/apis/scheduling.k8s.io/v1/priorityclasses": classes,
+    }
 
 
 def _fit(container: Body, taken: set[str]) -> None:
