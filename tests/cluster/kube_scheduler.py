@@ -7,21 +7,24 @@ Rules:
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.fleet import DRIVER
+from tests.cluster.fleet_storage import DRIVER
 from tests.kit import deadline, k8s_lab
 from tests.oracle.clusters import SPACES
-from tests.oracle.objects import Body
+from tests.oracle.objects import Body, selects
 
 _TOTAL = re.compile(
     rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(\d+)'
 )
 _SELECTED = "volume.kubernetes.io/selected-node"
+_MERGE = "application/merge-patch+json"
 _PODS = "/api/v1/pods"
 _CLAIMS = "/api/v1/persistentvolumeclaims"
 _VOLUMES = "/api/v1/persistentvolumes"
@@ -30,9 +33,10 @@ _FIXED = (
     "/api/v1/nodes",
     "/api/v1/namespaces",
     "/api/v1/services",
-    "/apis/policy/v1/poddisruptionbudgets",
     "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
 )
 #: Lists that are emptied for the next fleet; pods first, as claims stay while a pod uses them.
 _LEFT = (
@@ -42,6 +46,9 @@ _LEFT = (
     "/api/v1/namespaces/d/persistentvolumeclaims",
     _VOLUMES,
     "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/namespaces/d/csistoragecapacities",
     "/api/v1/nodes",
 )
 
@@ -88,6 +95,9 @@ class KubeScheduler:
         self._changes = k8s_lab.Changes(lab, _PODS, _CLAIMS)
         self._fixed: list[Body] = []
         self._volumes: list[Body] = []
+        #: By path.
+        self._budgets: dict[str, Body] = {}
+        self._looks = itertools.count()
         #: Every pod that is bound, by namespace and name.
         self.bound: dict[str, Body] = {}
 
@@ -110,22 +120,55 @@ class KubeScheduler:
         totals = self._totals(_key(created))
         node = decided["spec"].get("nodeName", "")
         if node:
-            # As a kubelet would: of equal pods the one that started last goes first.
-            self._started += 1
-            moment = f"2026-01-01T00:{self._started // 60:02}:{self._started % 60:02}Z"
-            patch = {"status": {"phase": "Running", "startTime": moment}}
-            kind = "application/merge-patch+json"
-            self.bound[_key(created)] = self.admin.need("PATCH", f"{path}/status", patch, kind)
+            self._start(path, decided)
+            for budget in self._budgets:
+                is_counted = functools.partial(self._is_counted, budget)
+                deadline.until(is_counted, f"{budget} counts its pods")
             return Verdict(created, node, "", totals, frozenset(before - self.bound.keys()))
         self.admin.need("DELETE", path)
         (condition,) = decided["status"]["conditions"]
         return Verdict(created, "", condition["message"], totals)
 
+    def _start(self, path: str, pod: Body) -> None:
+        """As a kubelet: of equal pods the one that started last goes first; most get ready."""
+        self._started += 1
+        moment = f"2026-01-01T00:{self._started // 60:02}:{self._started % 60:02}Z"
+        ready = {"type": "Ready", "status": str(self._started % 3 > 0)}
+        conditions = [*pod["status"]["conditions"], ready]
+        status = {"phase": "Running", "startTime": moment, "conditions": conditions}
+        started = self.admin.need("PATCH", f"{path}/status", {"status": status}, _MERGE)
+        self.bound[_key(pod)] = started
+
     def world(self) -> list[Body]:
         """Every object that decides, as the server has it; read anew where a pod may change it."""
         self._fixed = self._fixed or self._listed(*_FIXED)
         self._volumes = self._volumes or self._listed(_VOLUMES, _CLAIMS)
-        return [*self._fixed, *self._volumes]
+        return [*self._fixed, *self._volumes, *self._budgets.values()]
+
+    def create(self, objects: dict[str, list[Body]]) -> None:
+        """Create these, by the path that makes them."""
+        for path, bodies in objects.items():
+            for body in bodies:
+                created = self.admin.need("POST", path, body)
+                if created["kind"] == "PodDisruptionBudget":
+                    self._budgets[f"{path}/{created['metadata']['name']}"] = created
+
+    def _is_counted(self, path: str) -> bool:
+        """Whether the disruption controller knows which of the budget's pods are ready.
+
+        Of several budgets of a pod that changed it looks at one, and at each that was patched.
+        """
+        patch = {"metadata": {"annotations": {"look": str(next(self._looks))}}}
+        budget = self._budgets[path] = self.admin.need("PATCH", path, patch, _MERGE)
+        space, selector = budget["metadata"]["namespace"], budget["spec"]["selector"]
+        labels = [
+            pod["metadata"].get("labels", {})
+            for pod in self.bound.values()
+            if pod["metadata"]["namespace"] == space and _is_ready(pod)
+        ]
+        ready = sum(selects(selector, own) for own in labels)
+        status: Body = budget.get("status", {})
+        return "observedGeneration" in status and bool(status["currentHealthy"] == ready)
 
     def _is_empty(self) -> bool:
         return not self._listed(*_LEFT)
@@ -137,18 +180,21 @@ class KubeScheduler:
         """The pod as it is once it is bound, or refused without anybody who leaves for it."""
         while True:
             change, body = self._changes.next(f"a verdict about {path}")
-            if body["kind"] == "PersistentVolumeClaim":
-                self._provision(body)
+            self._note(change, body)
+            if body["metadata"]["uid"] != uid:
                 continue
-            spec, status = body["spec"], body["status"]
-            if change == "DELETED":
-                self.bound.pop(_key(body), None)
-            elif spec.get("nodeName"):
-                self.bound[_key(body)] = body
-            waits = not status.get("conditions") or status.get("nominatedNodeName")
-            if body["metadata"]["uid"] == uid and (spec.get("nodeName") or not waits):
+            waits = not body["status"].get("conditions") or body["status"].get("nominatedNodeName")
+            if body["spec"].get("nodeName") or not waits:
                 answer: Body = body
                 return answer
+
+    def _note(self, change: str, body: Body) -> None:
+        if body["kind"] == "PersistentVolumeClaim":
+            self._provision(body)
+        elif change == "DELETED":
+            self.bound.pop(_key(body), None)
+        elif body["spec"].get("nodeName"):
+            self.bound[_key(body)] = body
 
     def _provision(self, claim: Body) -> None:
         selected = claim["metadata"].get("annotations", {}).get(_SELECTED)
@@ -182,3 +228,8 @@ class KubeScheduler:
 
 def _key(body: Body) -> str:
     return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
+
+
+def _is_ready(pod: Body) -> bool:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any((own["type"], own["status"]) == ("Ready", "True") for own in conditions)

@@ -80,9 +80,7 @@ def run(
     fleet, wrong = Fleet(seed, calm=calm), []
     counts: collections.Counter[str] = collections.Counter()
     with contextlib.closing(KubeScheduler(lab)) as kube:
-        for path, bodies in fleet.objects().items():
-            for body in bodies:
-                kube.admin.need("POST", path, body)
+        kube.create(fleet.objects(nodes))
         kube.admin.hollow_nodes(fleet.nodes(nodes))
         while counts.total() < pods:
             world, bound = kube.world(), list(kube.bound.values())
