@@ -1,6 +1,7 @@
 """Random clusters that a real API server takes: the oracle's, fitted to what a server checks.
 
-Covers: nodes, pods, priority classes, claims and volumes. Does not cover: deciding about them.
+Covers: nodes, pods, budgets, priority classes. Does not cover: claims and volumes
+(``fleet_storage``), what only few pods say (``rare_fields``), deciding about them.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.cluster.fleet_storage import node_drivers, storage
+from tests.cluster.rare_fields import RUNTIMES, vary
 from tests.oracle.clusters import APPS, BATCH, SPACES, Maker
 from tests.oracle.objects import Body
-from tests.oracle.spreading import ZONE
 
 PRIORITIES = {-3: "low", 0: "usual", 5: "middle", 10: "high"}
 NEVER, PREEMPTS = "Never", "PreemptLowerPriority"
 #: Of what a node has in whole units: requested and limited alike, says the server.
 _COUNTED = ("example.com/gpu", BATCH)
-_CLASSES = ("local", "made", "zoned")
-DRIVER = "csi.example"
+_BUDGETS = "/apis/policy/v1/namespaces/{}/poddisruptionbudgets"
 
 
 class Fleet(Maker):
@@ -28,37 +29,32 @@ class Fleet(Maker):
         self._calm = calm
         self._roll = random.Random(~seed)
 
-    def classes(self) -> list[Body]:
-        """What pods name as their priority: a pod may not say itself that it preempts nobody."""
-        return [
-            {"metadata": {"name": f"{name}-{policy.lower()}"}, "value": value}
-            | {"preemptionPolicy": policy}
-            for value, name in PRIORITIES.items()
-            for policy in (NEVER, PREEMPTS)
-        ]
+    def objects(self, count: int) -> dict[str, list[Body]]:
+        """What is there besides so many nodes, by the path that makes it."""
+        budgets: dict[str, list[Body]] = {_BUDGETS.format(space): [] for space in SPACES}
+        for budget in self._protections():
+            budgets[_BUDGETS.format(budget["metadata"]["namespace"])].append(budget)
+        services = {"/api/v1/namespaces/d/services": self._selecting()}
+        stored = {**storage(self._roll), **node_drivers(count, self._roll)}
+        return {**services, **stored, **budgets}
 
-    def spaces(self) -> list[Body]:
-        """Namespaces with the labels that selectors name."""
-        return [{"metadata": {"name": name, "labels": labels}} for name, labels in SPACES.items()]
-
-    def services(self) -> list[Body]:
+    def _selecting(self) -> list[Body]:
         """What the default spreading goes by."""
         port = [{"port": 80}]
         return [{**body, "spec": {**body["spec"], "ports": port}} for body in self._services()]
 
     def nodes(self, count: int) -> list[Body]:
-        """Nodes with taints that the server takes and that drive nobody away."""
+        """Nodes with taints that the server takes."""
         several = [self._node(f"n{at}") for at in range(count)]
         for node in several:
-            taints = {
-                (taint["key"], taint["effect"]): taint
-                for taint in node["spec"]["taints"]
-                if taint["effect"] != "NoExecute"
-            }
+            taints = {(taint["key"], taint["effect"]): taint for taint in node["spec"]["taints"]}
             node["spec"]["taints"] = list(taints.values())
             # What is set aside by annotation is Koordinator's rule: kube-scheduler has none.
             del node["metadata"]["annotations"]
             node["metadata"]["labels"].setdefault("kubernetes.io/os", "linux")
+            room = node["status"]["allocatable"]
+            room |= {"hugepages-2Mi": "128Mi"} if self._roll.random() < 0.3 else {}
+            room |= {"pods": "0"} if self._roll.random() < 0.03 else {}
         return several
 
     def pod(self) -> Body:
@@ -66,9 +62,9 @@ class Fleet(Maker):
         pod = self._pod()
         spec, meta = pod["spec"], pod["metadata"]
         del meta["uid"], meta["creationTimestamp"]
-        # A RuntimeClass would have to say it, and there is none.
+        # A RuntimeClass has to say it.
         spec.pop("overhead", None)
-        # A gate is opened by its owner, and there is none.
+        # Of a gate the server itself says that it is there.
         spec.pop("schedulingGates", None)
         policy = spec.pop("preemptionPolicy", PREEMPTS)
         spec["priorityClassName"] = f"{PRIORITIES[spec.pop('priority')]}-{policy.lower()}"
@@ -76,66 +72,44 @@ class Fleet(Maker):
         taken: set[str] = set()
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             _fit(container, taken)
-        if self._roll.random() < 0.1:
-            claim = {"claimName": f"claim-{self._roll.randrange(40)}"}
-            spec["volumes"] = [{"name": "data", "persistentVolumeClaim": claim}]
+        vary(spec, self._roll)
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
-    def storage(self) -> dict[str, list[Body]]:
-        """Classes, volumes and claims, by the path that makes them; all wait for their consumer."""
-        roll = self._roll
-        zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z1", "z2"]}]}]
-        makers = ("kubernetes.io/no-provisioner", DRIVER, DRIVER)
-        classes = [
-            {
-                "metadata": {"name": name},
-                "provisioner": maker,
-                "volumeBindingMode": "WaitForFirstConsumer",
-                **({"allowedTopologies": zones} if name == "zoned" else {}),
-            }
-            for name, maker in zip(_CLASSES, makers, strict=True)
-        ]
-        volumes = [
-            {
-                "metadata": {"name": f"volume-{at}"},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "capacity": {"storage": roll.choice(("1Gi", "2Gi", "4Gi"))},
-                    "storageClassName": "local",
-                    "local": {"path": f"/disk{at}"},
-                    "nodeAffinity": {"required": {"nodeSelectorTerms": [_in_zone(roll)]}},
-                },
-            }
-            for at in range(8)
-        ]
-        claims = [
-            {
-                "metadata": {"name": f"claim-{at}"},
-                "spec": {
-                    "accessModes": [roll.choice(("ReadWriteOnce", "ReadWriteOncePod"))],
-                    "resources": {"requests": {"storage": roll.choice(("1Gi", "2Gi", "3Gi"))}},
-                    "storageClassName": roll.choice(_CLASSES),
-                },
-            }
-            for at in range(30)
-        ]
-        return {
-            "/apis/storage.k8s.io/v1/storageclasses": classes,
-            "/api/v1/persistentvolumes": volumes,
-            "/api/v1/namespaces/d/persistentvolumeclaims": claims,
-        }
-
-    def budgets(self) -> list[Body]:
-        """Budgets that allow nothing: hollow pods are never ready."""
+    def _protections(self) -> list[Body]:
+        """Budgets that allow some or nothing; a pod may have several."""
         return [
             {
-                "metadata": {"name": app, "namespace": space},
-                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
+                "metadata": {"name": f"{app}-{kind}", "namespace": space},
+                "spec": {"minAvailable": self._roll.randint(0, 4), "selector": selector},
             }
             for app in APPS
             for space in SPACES
-            if self._roll.random() < 0.3
+            for kind, selector in (
+                ("of-app", {"matchLabels": {"app": app}}),
+                ("any", self._selector()),
+            )
+            if self._roll.random() < 0.15
         ]
+
+
+def shared() -> dict[str, list[Body]]:
+    """What every fleet needs, by the path that makes it.
+
+    Namespaces have the labels that selectors name. Priority classes are what pods name as their
+    priority: a pod may not say itself that it preempts nobody.
+    """
+    spaces = [{"metadata": {"name": name, "labels": labels}} for name, labels in SPACES.items()]
+    classes = [
+        {"metadata": {"name": f"{name}-{policy.lower()}"}, "value": value}
+        | {"preemptionPolicy": policy}
+        for value, name in PRIORITIES.items()
+        for policy in (NEVER, PREEMPTS)
+    ]
+    return {
+        "/api/v1/namespaces": spaces,
+        "/apis/node.k8s.io/v1/runtimeclasses": list(RUNTIMES),
+        "/apis/scheduling.k8s.io/v1/priorityclasses": classes,
+    }
 
 
 def _fit(container: Body, taken: set[str]) -> None:
@@ -149,8 +123,3 @@ def _fit(container: Body, taken: set[str]) -> None:
     if ports:
         taken |= set(map(str, ports))
         container["ports"] = ports
-
-
-def _in_zone(roll: random.Random) -> Body:
-    values = [f"z{roll.randint(1, 3)}"]
-    return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.sim import simulation
-from tests.cluster.fleet import Fleet
+from tests.cluster.fleet import Fleet, shared
 from tests.cluster.kube_scheduler import KubeScheduler, Verdict, configuration
 from tests.kit import k8s_lab
 from tests.oracle import comparing
@@ -57,30 +58,30 @@ def differences(world: list[Body], bound: list[Body], verdict: Verdict) -> list[
     return []
 
 
+@pytest.fixture(scope="module", name="lab")
+def made_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A control plane for all fleets, one after the other, with what every fleet shares."""
+    folder = tmp_path_factory.mktemp("lab")
+    arguments = {"kube-scheduler": configuration(folder)}
+    with (
+        k8s_lab.cluster(folder, scheduler=True, nodes=1, args=arguments) as lab,
+        contextlib.closing(k8s_lab.Admin(lab)) as admin,
+    ):
+        for path, bodies in shared().items():
+            for body in bodies:
+                admin.need("POST", path, body)
+        yield lab
+
+
 def run(
-    folder: Path, seed: int, nodes: int, *, calm: bool, pods: int = PODS
+    lab: Any, seed: int, nodes: int, *, calm: bool, pods: int = PODS
 ) -> collections.Counter[str]:
     """Verdicts about one cluster, counted by kind; fails with every difference."""
-    arguments = {"kube-scheduler": configuration(folder)}
     fleet, wrong = Fleet(seed, calm=calm), []
     counts: collections.Counter[str] = collections.Counter()
-    with contextlib.ExitStack() as stack:
-        lab = stack.enter_context(k8s_lab.cluster(folder, scheduler=True, nodes=1, args=arguments))
-        kube = KubeScheduler(lab)
-        stack.callback(kube.admin.close)
-        for path, bodies in {
-            "/apis/scheduling.k8s.io/v1/priorityclasses": fleet.classes(),
-            "/api/v1/namespaces": fleet.spaces(),
-            "/api/v1/namespaces/d/services": fleet.services(),
-            **fleet.storage(),
-        }.items():
-            for body in bodies:
-                kube.admin.need("POST", path, body)
+    with contextlib.closing(KubeScheduler(lab)) as kube:
+        kube.create(fleet.objects(nodes))
         kube.admin.hollow_nodes(fleet.nodes(nodes))
-        for body in fleet.budgets():
-            space = body["metadata"]["namespace"]
-            path = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
-            kube.admin.need("POST", path, body)
         while counts.total() < pods:
             world, bound = kube.world(), list(kube.bound.values())
             verdict = kube.decide(fleet.pod())
@@ -93,17 +94,17 @@ def run(
     return counts
 
 
-def test_ours_places_as_kube_scheduler(tmp_path: Path) -> None:
+def test_ours_places_as_kube_scheduler(lab: Any) -> None:
     """Where there is room for all, ours is among the best of its totals, pod by pod."""
-    counts = run(tmp_path, 1, 200, calm=True)
+    counts = run(lab, 1, 200, calm=True)
 
     assert counts["placed"] > PODS // 2
     assert counts["refused"] > 0
 
 
-def test_ours_makes_room_as_kube_scheduler(tmp_path: Path) -> None:
+def test_ours_makes_room_as_kube_scheduler(lab: Any) -> None:
     """Where room is short, the verdict, its message, and who goes are the same, pod by pod."""
-    counts = run(tmp_path, 2, 25, calm=False)
+    counts = run(lab, 2, 25, calm=False)
 
     assert counts["made room"] > 0
     assert counts["refused"] > counts["placed"] // 10
@@ -111,7 +112,7 @@ def test_ours_makes_room_as_kube_scheduler(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1000, 1100))
-def test_a_soak_of_verdicts(tmp_path: Path, seed: int) -> None:
+def test_a_soak_of_verdicts(lab: Any, seed: int) -> None:
     """The same, on many clusters of both kinds: 20 000 pods."""
     calm = seed % 2 == 0
-    run(tmp_path, seed, 200 if calm else 25, calm=calm, pods=SOAK)
+    run(lab, seed, 200 if calm else 25, calm=calm, pods=SOAK)

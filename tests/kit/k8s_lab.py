@@ -1,6 +1,7 @@
 """A real Kubernetes on this machine, where there is a lab that boots one.
 
-Covers: finding the lab (KOORDLET_K8S_LAB), its ``Cluster``, many objects at once, kubectl.
+Covers: finding the lab (KOORDLET_K8S_LAB), its ``Cluster``, many objects at once, what changes of
+them, kubectl.
 Does not cover: what a test asks the cluster.
 """
 
@@ -11,9 +12,12 @@ import http.client
 import importlib.util
 import json
 import os
+import queue
+import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
@@ -30,6 +34,8 @@ LAB = os.environ.get("KOORDLET_K8S_LAB", "")
 PATIENCE = 120.0
 #: Seconds after which a connection is made anew: the server closes one that is idle for 90.
 _IDLE = 60.0
+#: Seconds between two looks at all nodes, which cost the server more than a wait.
+_PAUSE = 0.1
 
 
 def module() -> Any:
@@ -97,10 +103,7 @@ class Admin:
     """The administrator on one connection that stays: a thousand requests take seconds."""
 
     def __init__(self, lab: Any) -> None:
-        context = ssl.create_default_context(cafile=str(lab.pki / "ca.crt"))
-        context.load_cert_chain(lab.pki / "admin.crt", lab.pki / "admin.key")
-        where = urllib.parse.urlsplit(lab.server)
-        self._connection = http.client.HTTPSConnection(where.netloc, context=context, timeout=60)
+        self._connection = _connection(lab)
         self._used = 0.0
 
     def close(self) -> None:
@@ -136,16 +139,70 @@ class Admin:
         """Node objects without machines, all of them ready and without the taints of new ones."""
         for body in bodies:
             node = {**body, "apiVersion": "v1"}
-            status = {**node.pop("status"), "conditions": [_READY]}
-            name = self.need("POST", "/api/v1/nodes", node)["metadata"]["name"]
-            path = f"/api/v1/nodes/{name}/status"
-            self.need("PATCH", path, {"status": status}, "application/merge-patch+json")
-        deadline.until(self._settled, "the nodes lose the taints of new ones", seconds=PATIENCE)
+            node["status"] = {**node["status"], "conditions": [_READY]}
+            self.need("POST", "/api/v1/nodes", node)
+        what = "the nodes lose the taints of new ones"
+        deadline.until(self._settled, what, seconds=PATIENCE, pause=_PAUSE)
 
     def _settled(self) -> bool:
         nodes = self.items("/api/v1/nodes")
         taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
         return not any(key.startswith("node.kubernetes.io/not-ready") for key in taints)
+
+
+class Changes:
+    """What is added to lists, modified and deleted, in one queue that begins with what is there.
+
+    Each list has a watch of its own: between two lists the order is not the server's.
+    """
+
+    def __init__(self, lab: Any, *paths: str) -> None:
+        self._queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._connections = [_connection(lab) for _ in paths]
+        self._threads = [
+            threading.Thread(target=self._pump, args=(connection, path), daemon=True)
+            for connection, path in zip(self._connections, paths, strict=True)
+        ]
+        for connection, thread in zip(self._connections, self._threads, strict=True):
+            connection.connect()
+            # A list may rest for as long as it likes.
+            connection.sock.settimeout(None)
+            thread.start()
+
+    def close(self) -> None:
+        """Hang up, which ends the watches."""
+        for connection, thread in zip(self._connections, self._threads, strict=True):
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+    def next(self, what: str, seconds: float = PATIENCE) -> tuple[str, Any]:
+        """The next one's type and object; ``AssertionError`` naming what did not happen."""
+        try:
+            return self._queue.get(timeout=seconds)
+        except queue.Empty:
+            msg = f"not within {seconds:.0f} s: {what}"
+            raise AssertionError(msg) from None
+
+    def _pump(self, connection: http.client.HTTPSConnection, path: str) -> None:
+        with contextlib.closing(connection):
+            connection.request("GET", f"{path}?watch=true")
+            with (
+                connection.getresponse() as answer,
+                contextlib.suppress(OSError, ValueError, http.client.HTTPException),
+            ):
+                # However it ends: who still waits for something says what is missing.
+                while line := answer.readline():
+                    event = json.loads(line)
+                    self._queue.put((event["type"], event["object"]))
+
+
+def _connection(lab: Any) -> http.client.HTTPSConnection:
+    """The administrator's, which begins with the first request."""
+    context = ssl.create_default_context(cafile=str(lab.pki / "ca.crt"))
+    context.load_cert_chain(lab.pki / "admin.crt", lab.pki / "admin.key")
+    where = urllib.parse.urlsplit(lab.server)
+    return http.client.HTTPSConnection(where.netloc, context=context, timeout=PATIENCE)
 
 
 def strict(admin: Admin, document: Any, *, dry: str = "dryRun=All&") -> tuple[int, Any]:
