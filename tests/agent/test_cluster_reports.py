@@ -19,7 +19,7 @@ import yaml
 from koordlet import client
 from koordlet.agent import saved_history
 from koordlet.host import machine
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import cpuset, nodereport
 from koordlet.report.crds import definitions
@@ -153,7 +153,7 @@ def running(folder: Path, cluster: Cluster) -> Iterator[Path]:
 
 def leave(folder: Path) -> None:
     """The samples that an agent before this one left when it ended just now."""
-    now, identity = machine.now(), machine.identify(root.LiveHost())
+    now, identity = machine.now(), machine.identify(live_host.LiveHost())
     where = paths.choose({}, root=True, state_dir=str(folder / "state"))
     files = checkpoint.Checkpoints(
         where.checkpoints, machine_id=identity.machine_id, boot_id=identity.boot_id

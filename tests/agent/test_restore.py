@@ -6,7 +6,7 @@ from pathlib import Path
 
 from koordlet.agent import restore
 from koordlet.config import schema
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 
 
 def test_credentials_that_are_gone(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_credentials_that_are_gone(tmp_path: Path) -> None:
             "report": {"objects": {"taints": "NoSchedule"}},
         }
     )
-    done = restore.withdraw(config, root.LiveHost())
+    done = restore.withdraw(config, live_host.LiveHost())
 
     (failed,) = done.failed
     assert failed.target.startswith("node/")

@@ -17,7 +17,7 @@ import yaml
 from koordlet import cli
 from koordlet.agent import sources
 from koordlet.config import schema
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.host.recording import directory
 from koordlet.model import observed, snapshot
 from tests.kit import deadline, observing
@@ -44,7 +44,7 @@ def config(**sections: Any) -> schema.Config:
 def test_what_is_asked(sections: dict[str, Any], runs: object, wants: object) -> None:
     """What somebody wrote down counts; why is said."""
     sections.setdefault("kubelet", {}).setdefault("directory", "/nowhere")
-    choice = sources.choose(config(**sections), root.LiveHost(), {})
+    choice = sources.choose(config(**sections), live_host.LiveHost(), {})
 
     assert (runs, wants) == (choice.kubelet, choice.kube)
     assert (not (runs or wants)) is choice.standalone
@@ -105,7 +105,7 @@ def test_a_kubelet_is_seen_by_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "cpu_manager_state").write_text("{}")
     settings = config(kubelet={"directory": str(tmp_path)})
 
-    assert sources.choose(settings, root.LiveHost(), {}).kubelet
+    assert sources.choose(settings, live_host.LiveHost(), {}).kubelet
 
 
 def test_a_recorded_machine_is_never_asked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.apply import protective
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.model import action
 from tests.kit.kernel import KernelHost, Machine
 
@@ -34,7 +34,7 @@ def limit(
     )
 
 
-class Counting(root.LiveHost):
+class Counting(live_host.LiveHost):
     """The host's own files, and how many of them were read."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ def test_a_limit_of_more_than_a_page_is_right(tmp_path: Path) -> None:
     file = tmp_path / "cpuset.cpus"
     value = ",".join(str(cpu) for cpu in range(0, 8192, 2))
     file.write_text(f"{value}\n")
-    watch = protective.Watch(root.LiveHost())
+    watch = protective.Watch(live_host.LiveHost())
     watch.follow([limit(value, target=str(file))])
     assert watch.broken() == []
 

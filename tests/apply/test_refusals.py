@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.apply import refusals
 from koordlet.host.cgroup import hierarchies
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.model import action, knob
 from tests.kit.kernel import KernelHost, Machine
 
@@ -122,7 +122,7 @@ def test_a_group_that_no_path_reaches_is_explained() -> None:
     """A workload may nest deeper than a path is long, with relative names; the kernel says so."""
     wanted = write("a" + "/nested" * 600, "0-1")
     with pytest.raises(OSError, match="File name too long") as refused:
-        root.LiveHost().write(root.HostRoot.at(wanted.target), b"0-1")
+        live_host.LiveHost().write(root.HostRoot.at(wanted.target), b"0-1")
 
     why = refusals.explain(refused.value.errno, wanted)
     assert why.startswith("nested deeper than a path may be long (4096 bytes)")

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from koordlet.apply import resctrl
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import action
 from tests.bench import gate
 
@@ -27,7 +27,7 @@ MOVING = 2.0
 CONTAINERS, THREADS = 500, 20
 _SOURCE = Path(__file__).with_suffix(".c")
 _TOP = Path("/sys/fs/cgroup")
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 
 
 def threads() -> gate.Ratio:

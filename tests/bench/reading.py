@@ -23,7 +23,7 @@ from koordlet.history import series
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import groups as group_counters
 from koordlet.host.counters import lane as counter_lane
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import cgroup
 from tests.bench import gate, tenants
 from tests.kit import images
@@ -40,7 +40,7 @@ _TICKS = 30
 #: The more, the nearer the minima of all ticks are to the truth.
 _REPEATS = 8
 _SOURCE = Path(__file__).with_suffix(".c")
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 
 
 def pods() -> gate.Ratio:

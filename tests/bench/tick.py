@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from koordlet import log
 from koordlet.agent import lifecycle, tick
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.report import recorder
 from koordlet.state import paths
 from tests.bench import gate, pace, reading, tenants
@@ -37,7 +37,7 @@ SHARE_LIMIT, SHARE_GOAL = 1.6, 0.8
 RECORDED, RECORDED_LIMIT = 1.1, 1.2
 _TICKS = 30
 _SLOW = 10
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 
 
 def whole() -> Iterator[gate.Ratio]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from koordlet.apply import executor, planner
 from koordlet.host.cgroup import hierarchies
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.model import action, plan, result, snapshot, topology
 from koordlet.state import disk, journal
 from tests.bench import gate
@@ -48,7 +48,7 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 def full_plan() -> gate.Ratio:
     """A thousand writes: four files of each of 250 groups."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, _groups(host) as (where, files):
         top = Path(folder)
         program = top / "program"

@@ -12,7 +12,7 @@ from koordlet.agent import lifecycle
 from koordlet.config import sourced
 from koordlet.demo import groups, kernel, latency, stage
 from koordlet.host import machine
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.report import node_json, view
 from koordlet.state import paths
 
@@ -132,12 +132,12 @@ def test_without_root_it_plays_elsewhere(
     """One line says so; nobody is asked or evicted; who wants to observe, observes this machine."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    play = stage.choose(args, root.LiveHost(), FLAGS)
+    play = stage.choose(args, live_host.LiveHost(), FLAGS)
     errors = capsys.readouterr().err
     play.tick.observer.close()
     play.close()
     watching = {**FLAGS, "mode": sourced.Flag("observe", "--observe")}
-    here = stage.choose(args, root.LiveHost(), watching)
+    here = stage.choose(args, live_host.LiveHost(), watching)
     here.close()
 
     assert isinstance(play, stage.Elsewhere)

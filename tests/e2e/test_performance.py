@@ -19,7 +19,7 @@ import pytest
 from koordlet.history import series
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import performance
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.host.process import perf_events
 from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter, pod, qos
@@ -32,7 +32,7 @@ _CPU_CLOCK: perf_events.Event = (1, 0)
 _PROGRAM = "while True: pass"
 
 
-class Host(root.LiveHost):
+class Host(live_host.LiveHost):
     """This machine, with the kernel's own counters."""
 
     def performance(self) -> perf_events.PerfEvents:
@@ -80,7 +80,7 @@ def test_time_of_a_group_by_its_counters() -> None:
 
 def test_a_processor_without_counters_says_so() -> None:
     """Where this machine has none, that is a value; where it has, cycles are counted."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     layout = hierarchies.discover(host)
     if os.geteuid() or not any(hierarchy.unified for hierarchy in layout.hierarchies):
         needs.missing("needs root and a v2 tree")

@@ -9,7 +9,7 @@ import pytest
 
 from koordlet.host import machine, observe
 from koordlet.host.cgroup import tree as cgroup_tree
-from koordlet.host.fs import inotify, root
+from koordlet.host.fs import inotify, live_host, root
 from koordlet.host.recording import archive, tarindex
 from koordlet.model import cgroup, snapshot
 from tests.kit import machines
@@ -136,7 +136,7 @@ def test_machine_without_the_list_is_not_rescanned(host: Plugged) -> None:
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[observe.Observer]:
     """An observer of groups that are plain directories, and tell what happens as groups do."""
-    live, events = root.LiveHost(), inotify.Inotify()
+    live, events = live_host.LiveHost(), inotify.Inotify()
     home = cgroup.Hierarchy(mount=str(tmp_path), unified=True, controllers=frozenset({"cpuset"}))
     observer = observe.Observer(Plugged())
     observer.reader = cgroup_tree.CgroupReader(live, cgroup.Layout(hierarchies=(home,)))

@@ -27,11 +27,11 @@ from koordlet.history import series
 from koordlet.host import machine
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import usage
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 _CONTAINERS = 2
 #: So many compute for a part of the time, and so many hold memory.

@@ -21,13 +21,13 @@ from koordlet import log
 from koordlet.agent import lifecycle, tick
 from koordlet.agent import restore as agent_restore
 from koordlet.host.cgroup import hierarchies
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.state import paths
 from tests.kit import agents, deadline, dying, images
 
 CONTROLLERS = ("cpuset", "cpu", "cpuacct")
 PROJECT = Path(__file__).parents[2]
-HOST = root.LiveHost()
+HOST = live_host.LiveHost()
 
 
 def why_not() -> str:

@@ -21,11 +21,11 @@ from koordlet.history import series
 from koordlet.host import machine
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import usage
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 _SECONDS = 30
 _MEMORY = 32 << 20
 #: Group to its files, and to what runs in it.

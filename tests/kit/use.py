@@ -21,11 +21,11 @@ from koordlet.history import series
 from koordlet.host import machine
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import usage
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.topology import discovery
 from koordlet.model import cgroup, meter
 
-_HOST = root.LiveHost()
+_HOST = live_host.LiveHost()
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
 #: What the holder holds, and the share of a CPU that the limited one may have.
 HELD_BYTES = 64 << 20

@@ -13,7 +13,7 @@ import pytest
 
 from koordlet.agent import restore
 from koordlet.config import loader
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.kubeapi import objects, refusals
 from koordlet.model import decision
 from koordlet.report import tainting, view
@@ -185,27 +185,29 @@ def test_restoring_takes_them_away(ram: Path, monkeypatch: pytest.MonkeyPatch) -
             "KOORDLET_REPORT__OBJECTS__TAINTS": "NoSchedule",
         }
         config = loader.from_text(None, "", env, {}).config
-        done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
+        done = await asyncio.to_thread(restore.withdraw, config, live_host.LiveHost())
         assert (done.restored, done.failed) == (1, ())
         assert await taints(client) == [FOREIGN]
-        again = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
+        again = await asyncio.to_thread(restore.withdraw, config, live_host.LiveHost())
         assert again == restore.NOTHING
         monkeypatch.setenv("NODE_NAME", "gone")
-        done = await asyncio.to_thread(restore.withdraw, config, root.LiveHost())
+        done = await asyncio.to_thread(restore.withdraw, config, live_host.LiveHost())
         assert ([skipped.target for skipped in done.left], done.failed) == (["node/gone"], ())
 
     served(ram, body)
     monkeypatch.setenv("NODE_NAME", NODE)
     env = {"KOORDLET_KUBE__KUBECONFIG": str(ram / "kubeconfig")}
     off = loader.from_text(None, "", env, {}).config
-    (skipped,) = restore.withdraw(off, root.LiveHost()).left
+    (skipped,) = restore.withdraw(off, live_host.LiveHost()).left
     assert f"node/{NODE}" == skipped.target
     nothing = loader.from_text(
         None, "", {**env, "KOORDLET_REPORT__OBJECTS__MODE": "off"}, {}
     ).config
-    assert restore.withdraw(nothing, root.LiveHost()) == restore.NOTHING
+    assert restore.withdraw(nothing, live_host.LiveHost()) == restore.NOTHING
     env["KOORDLET_REPORT__OBJECTS__TAINTS"] = "NoSchedule"
-    (bad,) = restore.withdraw(loader.from_text(None, "", env, {}).config, root.LiveHost()).failed
+    (bad,) = restore.withdraw(
+        loader.from_text(None, "", env, {}).config, live_host.LiveHost()
+    ).failed
     assert f"node/{NODE}" == bad.target
 
 

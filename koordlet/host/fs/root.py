@@ -1,7 +1,8 @@
 """The only syscall port for kernel files, and the place where every kernel path is born.
 
-Covers: the port (``HostRoot``), this machine (``LiveHost``).
-Does not cover: recordings (``host.recording``), our own files (``state``).
+Covers: the port (``HostRoot``), what all roots on a disk have in common.
+Does not cover: this machine (``host.fs.live_host``), recordings (``host.recording``), our own files
+(``state``).
 
 Rules:
 1. Paths are absolute, as on the machine that they come from: a recording of another machine speaks
@@ -38,7 +39,7 @@ HostPath = NewType("HostPath", str)
 #: What one ``read`` returns at most: a recording with a larger kernel file is damaged.
 MAX_READ = 16 << 20
 
-_CHUNK, _PAGE = 1 << 16, 4096
+CHUNK, PAGE = 1 << 16, 4096
 #: Opening a pipe must not hang us; kernel files do not care.
 READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -254,15 +255,15 @@ class DiskRoot(HostRoot):
     def read(self, path: HostPath) -> bytes:
         handle = os.open(self._where(path), READ)
         try:
-            data = os.read(handle, _PAGE)
-            if len(data) < _PAGE:
+            data = os.read(handle, PAGE)
+            if len(data) < PAGE:
                 # seq_file stops at a page, so a short read is no end: ask once more.
-                rest = os.read(handle, _PAGE)
+                rest = os.read(handle, PAGE)
                 if not rest:
                     return data
                 data += rest
             parts, total = [data], len(data)
-            while more := os.read(handle, _CHUNK):
+            while more := os.read(handle, CHUNK):
                 parts.append(more)
                 total += len(more)
                 if total > MAX_READ:
@@ -308,93 +309,3 @@ class DiskRoot(HostRoot):
 
     def statvfs(self, path: HostPath) -> os.statvfs_result:
         return os.statvfs(self._where(path))
-
-
-class LiveHost(DiskRoot):
-    """The machine that we run on."""
-
-    live = True
-
-    def _where(self, path: HostPath, *, follow: bool = True) -> str:
-        del follow  # the kernel follows links itself
-        return path
-
-    def write(self, path: HostPath, data: bytes) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            if os.write(handle, data) != len(data):
-                raise fail(errno.EIO, path)
-        except OSError as error:
-            # write(2) knows no name; the explanation needs one.
-            raise OSError(error.errno, error.strerror, path) from None
-        finally:
-            os.close(handle)
-
-    def write_each(self, path: HostPath, lines: Sequence[bytes]) -> list[int]:
-        # One descriptor for all: a third of the system calls where thousands of threads move.
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        answers: list[int] = []
-        try:
-            for line in lines:
-                try:
-                    os.write(handle, line)
-                    answers.append(0)
-                except OSError as error:
-                    answers.append(error.errno or errno.EIO)
-        finally:
-            os.close(handle)
-        return answers
-
-    def exchange(self, path: HostPath, data: bytes) -> bytes | OSError:
-        # One descriptor for both; what is only written (memory.reclaim) refuses to be opened so.
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except PermissionError:
-            return super().exchange(path, data)
-        try:
-            if os.write(handle, data) != len(data):
-                raise fail(errno.EIO, path)
-            try:
-                original = os.pread(handle, _PAGE, 0)
-                # A buffer of a page costs nothing, a larger one page faults: only for the few.
-                return original if len(original) < _PAGE else os.pread(handle, _CHUNK, 0)
-            except OSError as error:
-                return error
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, path) from None
-        finally:
-            os.close(handle)
-
-    def mkdir(self, path: HostPath) -> None:
-        os.mkdir(path, 0o755)
-
-    def rmdir(self, path: HostPath) -> None:
-        os.rmdir(path)
-
-    def access(self, path: HostPath, mode: int) -> bool:
-        return os.access(path, mode)
-
-    def events(self) -> inotify.Inotify:
-        from koordlet.host.fs import inotify  # noqa: PLC0415 -- 2 ms of ctypes that the first pass does without
-
-        return inotify.Inotify()
-
-    def performance(self) -> perf_events.PerfEvents:
-        from koordlet.host.process import perf_events  # noqa: PLC0415 -- 2 ms of ctypes, off by default
-
-        return perf_events.PerfEvents()
-
-    def scheduler(self) -> scheduler_calls.SchedulerCalls:
-        from koordlet.host.process import scheduler_calls  # noqa: PLC0415 -- 2 ms of ctypes, off by default
-
-        return scheduler_calls.SchedulerCalls()
-
-    def mount(self, source: str, target: HostPath, fstype: str, options: str) -> None:
-        from koordlet.host.process import libc  # noqa: PLC0415 -- 2 ms of ctypes: mounting is rare
-
-        libc.call("mount", source, target, fstype, 0, options, path=target)
-
-    def unmount(self, target: HostPath) -> None:
-        from koordlet.host.process import libc  # noqa: PLC0415 -- 2 ms of ctypes: mounting is rare
-
-        libc.call("umount2", target, 0, path=target)

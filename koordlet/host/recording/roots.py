@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.recording import directory
 from koordlet.model import errors
 
@@ -31,7 +31,7 @@ _FIX = "give a directory with sys/ and proc/, or a .tar or .tar.gz of one"
 def open_root(spec: str | None) -> root.HostRoot:
     """The machine that ``spec`` names; this one for ``None`` or nothing."""
     if not spec:
-        return root.LiveHost()
+        return live_host.LiveHost()
     if os.path.isdir(spec):
         return directory.DirHost(_recorded_root(spec, spec, _folders))
     if os.path.isfile(spec):

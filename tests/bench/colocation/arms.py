@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from koordlet.host.cgroup import hierarchies
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from tests.kit import deadline
 
-HOST = root.LiveHost()
+HOST = live_host.LiveHost()
 TOP = "koordlet-bench"
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "blkio")
 #: The least weight, as each version of cgroups has it.

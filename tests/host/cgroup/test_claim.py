@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.host.cgroup import claim
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import cgroup, errors
 from tests.kit.kernel import Machine
 
@@ -24,7 +24,7 @@ def layout(directory: Path, base: str = "base") -> cgroup.Layout:
 def test_a_second_claim_names_the_first(tmp_path: Path) -> None:
     """While the tree is claimed, another claim is refused with the holder's pid."""
     (tmp_path / "base").mkdir()
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     handles = claim.take(host, layout(tmp_path))
     with pytest.raises(errors.TakenError) as refused:
         claim.take(host, layout(tmp_path))
@@ -41,7 +41,7 @@ def test_trees_inside_each_other_exclude_each_other(tmp_path: Path) -> None:
     """Who manages a tree manages what is in it; neighbours do not know of each other."""
     for name in ("one/inner", "two"):
         (tmp_path / name).mkdir(parents=True)
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     for first, second in (("", "one"), ("one", ""), ("one", "one/inner"), ("one/inner", "one")):
         held = claim.take(host, layout(tmp_path, first))
         with pytest.raises(errors.TakenError, match=f"pid {os.getpid()}"):
@@ -57,7 +57,7 @@ def test_trees_inside_each_other_exclude_each_other(tmp_path: Path) -> None:
 def test_a_root_that_is_not_there(tmp_path: Path) -> None:
     """A cgroup root that does not exist is said, with what to do."""
     with pytest.raises(errors.HostError, match="No such file") as refused:
-        claim.take(root.LiveHost(), layout(tmp_path))
+        claim.take(live_host.LiveHost(), layout(tmp_path))
     assert "cgroup" in refused.value.fix
 
 
@@ -66,5 +66,5 @@ def test_nothing_to_claim(tmp_path: Path) -> None:
     recorded = Machine("0-1")
     recorded.live = False
 
-    assert claim.take(root.LiveHost(), cgroup.Layout()) == ()
+    assert claim.take(live_host.LiveHost(), cgroup.Layout()) == ()
     assert claim.take(recorded, layout(tmp_path)) == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from koordlet.host.cgroup import memory_alarms
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 
 _MI = 1 << 20
 
@@ -19,7 +19,7 @@ def alarms(tmp_path: Path) -> Iterator[memory_alarms.Alarms]:
     """Over a group of plain files, without a pressure file."""
     (tmp_path / "memory.usage_in_bytes").write_text("0\n")
     (tmp_path / "cgroup.event_control").touch()
-    made = memory_alarms.Alarms(root.LiveHost(), str(tmp_path / "nowhere"))
+    made = memory_alarms.Alarms(live_host.LiveHost(), str(tmp_path / "nowhere"))
     try:
         yield made
     finally:
@@ -66,7 +66,7 @@ def test_what_cannot_be_had_is_said(tmp_path: Path, alarms: memory_alarms.Alarms
     alarms.set({str(tmp_path / "gone"): _MI})
     plain = tmp_path / "plain"
     plain.write_text("")
-    other = memory_alarms.Alarms(root.LiveHost(), str(plain))
+    other = memory_alarms.Alarms(live_host.LiveHost(), str(plain))
 
     assert "No such file" in alarms.problems["pressure"]
     assert "No such file" in alarms.problems[str(tmp_path / "gone")]
@@ -79,7 +79,7 @@ def test_the_look_at_the_handle_takes_the_word_of_a_trigger(tmp_path: Path) -> N
     """It rang although nothing is left to be seen; a pipe stands for the pressure file."""
     pressure = tmp_path / "memory"
     os.mkfifo(pressure)
-    made = memory_alarms.Alarms(root.LiveHost(), str(pressure))
+    made = memory_alarms.Alarms(live_host.LiveHost(), str(pressure))
 
     assert made.heard()
     assert made.problems == {}

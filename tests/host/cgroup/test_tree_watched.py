@@ -14,14 +14,14 @@ import pytest
 
 from koordlet.host.cgroup import followed
 from koordlet.host.cgroup import tree as cgroup_tree
-from koordlet.host.fs import inotify, root
+from koordlet.host.fs import inotify, live_host, root
 from koordlet.model import absence, cgroup
 
 CPUS = "cpuset.cpus"
 EFFECTIVE = "cpuset.cpus.effective"
 
 
-class Counting(root.LiveHost):
+class Counting(live_host.LiveHost):
     """This host, and how often its kernel was asked."""
 
     def __init__(self) -> None:

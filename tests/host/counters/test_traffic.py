@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from koordlet.history import series
 from koordlet.host import machine
 from koordlet.host.counters import traffic, usage
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.model import cgroup, meter, pod
 from tests.kit import counting, views
 
@@ -203,7 +203,7 @@ def test_a_process_1_that_hides() -> None:
 
 def test_it_is_read_once_the_agent_watches() -> None:
     """Not in the first pass, which has more urgent things to do; then at every one."""
-    reader = usage.UsageReader(root.LiveHost())
+    reader = usage.UsageReader(live_host.LiveHost())
     try:
         assert "traffic" not in reader.read(machine.Now(at=1.0, wall=1.0), {})
         reader.watch(())

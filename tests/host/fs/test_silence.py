@@ -91,8 +91,8 @@ def test_counters_come_back_at_once() -> None:
 #: A process that has no descriptor left looks at this machine, and then has some again.
 _POOR = """
 import resource
-from koordlet.host import observe; from koordlet.host.fs import root
-one = observe.Observer(root.LiveHost())
+from koordlet.host import observe; from koordlet.host.fs import live_host
+one = observe.Observer(live_host.LiveHost())
 before = one.topology, one.layout
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))

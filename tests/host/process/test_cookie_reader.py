@@ -9,7 +9,7 @@ import os
 import pytest
 
 from koordlet.host.cgroup import hierarchies
-from koordlet.host.fs.root import LiveHost
+from koordlet.host.fs.live_host import LiveHost
 from koordlet.host.process import cookie_reader, core_cookies
 from tests.kit.kernel import Machine
 

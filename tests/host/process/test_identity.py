@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.host.process import identity
 
 
@@ -46,7 +46,7 @@ def test_what_is_no_pid_is_shown_as_it_is() -> None:
 
 def test_a_process_is_known_by_its_start() -> None:
     """The same number each time, later ones for later processes, none for what is no process."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         own, other = (identity.identity(host, f"/proc/{pid}") for pid in (os.getpid(), child.pid))
@@ -60,6 +60,6 @@ def test_a_process_is_known_by_its_start() -> None:
 
 def test_settings_of_the_kernel_are_there_once() -> None:
     """Each mount of procfs has inodes of its own for them: what is ours stays ours in a new one."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
 
     assert {identity.identity(host, f"/proc/sys/{folder}") for folder in ("vm", "kernel")} == {1}

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.recording import roots, tarindex
 from koordlet.model import errors
 from tests.kit import machines
@@ -197,8 +197,8 @@ def test_root_is_found_in_directories(tmp_path: Path, before: str) -> None:
 
 def test_no_root_is_this_machine() -> None:
     """Without ``--root`` it is the live host."""
-    assert isinstance(roots.open_root(None), root.LiveHost)
-    assert isinstance(roots.open_root(""), root.LiveHost)
+    assert isinstance(roots.open_root(None), live_host.LiveHost)
+    assert isinstance(roots.open_root(""), live_host.LiveHost)
 
 
 @pytest.mark.parametrize(

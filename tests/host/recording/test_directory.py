@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.recording import directory
 
 
@@ -39,7 +39,7 @@ def refused(call: Callable[[], object]) -> int | None:
 
 def test_paths_are_those_of_the_machine() -> None:
     """Paths are born absolute, as on the machine, whatever the root."""
-    live = root.LiveHost()
+    live = live_host.LiveHost()
 
     assert (
         live.sys("a", "b"),
@@ -205,7 +205,7 @@ def test_content_refuses_what_is_no_file(tree: Path) -> None:
 def test_content_of_files_without_size() -> None:
     """Files of the kernel say nothing of their size, and are read to their end."""
     whole = directory.DirHost("/")
-    live = root.LiveHost()
+    live = live_host.LiveHost()
 
     assert live.read(live.proc("version")) == whole.content(whole.proc("version"), 1 << 16)
     online = live.sys("devices", "system", "cpu", "online")

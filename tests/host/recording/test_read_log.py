@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host, root
 from koordlet.host.recording import directory, read_log
 
 
@@ -62,4 +62,4 @@ def test_every_change_is_refused(log: read_log.ReadLog, change: str, tmp_path: P
 def test_it_is_as_live_as_the_machine_that_it_reads(log: read_log.ReadLog) -> None:
     """Whether file systems and sources are asked depends on it."""
     assert not log.live
-    assert read_log.ReadLog(root.LiveHost()).live
+    assert read_log.ReadLog(live_host.LiveHost()).live

@@ -14,7 +14,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from koordlet.host.fs.root import HostRoot, LiveHost, fail
+from koordlet.host.fs.live_host import LiveHost
+from koordlet.host.fs.root import HostRoot, fail
 from koordlet.model.cpuset import CPUSet
 from tests.kit.kernel.host import KernelHost
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from koordlet import log
 from koordlet.agent import dra_driver, lifecycle, tick
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import kubelet, observed, pod, qos, snapshot
 from koordlet.rpc import services
@@ -108,7 +108,7 @@ class Sources:
 
 async def serve(change: int) -> None:
     """An agent with its driver, killed before that change; told to end, it puts all back."""
-    host = DyingHost(root.LiveHost(), NEVER)
+    host = DyingHost(live_host.LiveHost(), NEVER)
     store = adapter.Store(WORK / "store.db")
     await store.open()
     sources: Any = Sources()
@@ -207,7 +207,7 @@ def image() -> dict[str, str]:
     Files that a program may write to be woken by pressure say what the pressure is.
     """
     tops = [f"{GROUPS}/{TIER}", *([str(PLACE)] if (PLACE / "schemata").exists() else [])]
-    seen = images.image(root.LiveHost(), *tops)
+    seen = images.image(live_host.LiveHost(), *tops)
     root_tasks = str(PLACE / "tasks")
     return {p: t for p, t in seen.items() if p != root_tasks and not p.endswith(".pressure")}
 

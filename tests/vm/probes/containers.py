@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from koordlet.host.cgroup import hierarchies, tree
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import pod, qos
 from koordlet.workloads import containers, declared
 from tests.kit import deadline
@@ -88,7 +88,7 @@ class Scene:
 
 def understood(scene: Scene, box: str) -> dict[str, Any]:
     """What we take the runtime's groups for."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     reader = tree.CgroupReader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children)).pods[scene.sandbox.uid]
     wanted = pod.Pod(

@@ -18,7 +18,7 @@ import tempfile
 
 from koordlet import log
 from koordlet.agent import lifecycle, tick
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import meter
 from koordlet.state import paths
 from tests.kit import agents
@@ -91,7 +91,7 @@ def main() -> None:
         place.mkdir()
         (place / "cgroup.subtree_control").write_text("+cpuset +memory")
     state = paths.choose({}, root=True, state_dir=tempfile.mkdtemp())
-    run = tick.Tick(root.LiveHost(), agents.effective(CONFIG))
+    run = tick.Tick(live_host.LiveHost(), agents.effective(CONFIG))
     who, clock = lifecycle.Agent(run, state, enforce=True), agents.Clock()
     failed = sum(passed(who, clock) for _ in range(5))
     facts: dict[str, object] = {"before": held(who)}

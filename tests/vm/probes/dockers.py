@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from koordlet.host.cgroup import hierarchies, tree
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.workloads import containers, unmanaged
 from tests.kit import deadline
 from tests.kit.containerd import docker
@@ -53,7 +53,7 @@ def allowed(box: str) -> str:
 
 def understood() -> dict[str, Any]:
     """What we take Docker's groups for."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     reader = tree.CgroupReader(host, hierarchies.discover(host))
     seen = containers.find(containers.walk(reader.children))
     strangers = unmanaged.Finder(host)

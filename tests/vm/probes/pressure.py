@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from koordlet.host.cgroup import memory_alarms
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from tests.vm.probes import service
 
 _MI = 1 << 20
@@ -230,7 +230,7 @@ def load(name: str, words: str, memory_high: str) -> subprocess.Popen[bytes]:
 
 def stalls() -> dict[str, Any]:
     """A limit of our own on stalls, and the kernel's word of them."""
-    told = memory_alarms.Alarms(root.LiveHost())
+    told = memory_alarms.Alarms(live_host.LiveHost())
     # Whoever is above memory.high is held up when it returns to itself, and that counts as a stall;
     # so it is not the one that crowds the CPUs.
     loads = {

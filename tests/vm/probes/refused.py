@@ -16,7 +16,7 @@ from typing import Any
 
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import performance
-from koordlet.host.fs import root
+from koordlet.host.fs import live_host
 from koordlet.model import pod, qos
 from tests.kit import deadline
 
@@ -30,7 +30,7 @@ _LATER, _AWAKE, _PAUSE = 600.0, 5.0, 1.0
 
 def reason() -> str:
     """Why the reader does not count; empty where it does."""
-    host = root.LiveHost()
+    host = live_host.LiveHost()
     workload = pod.Pod(uid="a", namespace="n", name="a", qos=qos.Qos.LS, source="t", group=_GROUP)
     reader = performance.PerformanceReader(host, performance.PerformanceSettings())
     reader.read(0.0, 0.0, hierarchies.discover(host), (0,), [workload])
