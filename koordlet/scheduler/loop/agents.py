@@ -6,8 +6,9 @@ Does not cover: how reports travel (``rpc.ingest``), what is made of them (the p
 Rules:
 1. A report counts for ``silence`` seconds after its agent was last heard, by a clock that only goes
    forward. Then the node is judged by what the API says of it, as if it had never reported.
-2. Of use, whichever is newer counts. A report tells the use of the whole node, so a pod adds its
-   estimate only where it came after the report; what single pods use is the NodeMetric's to say.
+2. Of use, whichever is newer counts; none is newer than when it came, whatever the clock of its
+   node says. A report tells the use of the whole node, so a pod adds its estimate only where it
+   came after the report; what single pods use is the NodeMetric's to say.
 3. CPUs that somebody holds on the node and that no pod there accounts for are withheld from pods.
    Without a NodeResourceTopology the machine is the one that the report describes.
 4. Pressure comes from reports alone: of the API's view, taints are what counts.
@@ -106,6 +107,8 @@ class Agents:
 
     def measured(self, name: str, use: NodeUsage | None) -> None:
         """Take in a NodeMetric; ``None``: it was deleted."""
+        if use is not None and use.updated is not None:
+            use = replace(use, updated=min(use.updated, self._wall()))
         _keep(self._measured, name, use)
         self._derive(name)
 

@@ -133,6 +133,19 @@ def test_the_newer_word_on_use_counts() -> None:
     assert scene.placed(affinity=_only("busy")) == "busy"
 
 
+def test_a_node_whose_clock_is_ahead_is_believed_no_longer_than_others() -> None:
+    """Its NodeMetric is as old as it is here, and what its agent says later counts."""
+    scene = Scene()
+    scene.node("n")
+    metric = usage.NodeUsage(updated=scene.now + 3600, reported=True, node={"cpu": 3900})
+    scene.agents.measured("n", metric)
+    assert "cpu usage exceed threshold" in scene.message()
+    scene.now += 1
+    scene.agents.report(nodereport.NodeReport(node="n", used={"cpu": 100, "memory": 1}))
+    assert scene.placed() == "n"
+    assert scene.agents.usages["n"].updated == scene.now
+
+
 def _only(name: str) -> dict[str, Any]:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     required = {"nodeSelectorTerms": [term]}

@@ -18,25 +18,25 @@ def job(name: str, phase: Phase = Phase.RUNNING, replacement: str = "") -> Migra
 
 def test_a_pod_that_a_job_names_as_its_replacement_came_for_no_other() -> None:
     """Also once the job is over, and while its status is still on its way; not when it is gone."""
-    first, second, new = job("one"), job("two", Phase.SUCCEEDED, "old"), pod("new", "new", on="n2")
+    mine, other, new = job("mine"), job("other", Phase.SUCCEEDED, "old"), pod("new", "new", on="n2")
     known = Replacements()
-    known.see({"one": first, "two": second})
-    assert known.of_other(first, pod("old", "old", on="n2"))
-    assert not known.of_other(second, pod("old", "old", on="n2"))
-    assert not known.of_other(second, new)
-    known.name(first, dataclasses.replace(first.status, pod=PodRef("d", "new", "new")))
-    known.see({"one": first, "two": second})
-    assert (known.of_other(first, new), known.of_other(second, new)) == (False, True)
-    known.see({"two": second})
-    assert not known.of_other(second, new)
+    known.see({"mine": mine, "other": other})
+    assert known.of_other(mine, pod("old", "old", on="n2"))
+    assert not known.of_other(other, pod("old", "old", on="n2"))
+    assert not known.of_other(other, new)
+    known.name(mine, dataclasses.replace(mine.status, pod=PodRef("d", "new", "new")))
+    known.see({"mine": mine, "other": other})
+    assert (known.of_other(mine, new), known.of_other(other, new)) == (False, True)
+    known.see({"other": other})
+    assert not known.of_other(other, new)
 
 
 def test_a_pod_in_the_room_of_a_job_under_way_came_for_that_one() -> None:
     """The room of a job that is over may have been taken for any; others' rooms have no job."""
-    first, second, over = job("one"), job("two"), job("over", Phase.FAILED)
+    mine, other, over = job("mine"), job("other"), job("over", Phase.FAILED)
     known = Replacements()
-    known.see({each.uid: each for each in (first, second, over)})
-    for room, others in (("one", False), ("two", True), ("over", False), ("standing", False)):
+    known.see({each.uid: each for each in (mine, other, over)})
+    for room, others in (("mine", False), ("other", True), ("over", False), ("standing", False)):
         drawing = pod("new", "new", on="n2")
         drawing.draws_on, drawing.drawn_name = f"uid-{room}", room
-        assert known.of_other(first, drawing) == others
+        assert known.of_other(mine, drawing) == others
