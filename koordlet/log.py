@@ -5,8 +5,8 @@ Does not cover: the audit log (``state``), metrics (``report``), what a command 
 
 Rules:
 1. An event is named ``stem.fact``, such as ``shared_pools.applied``; what varies is in fields.
-2. Nothing here raises: a full disk or a closed pipe costs the line, never the agent. Lost lines are
-   counted (``Sink.lost``).
+2. Nothing here raises or waits for long: a full disk, a closed pipe or one that nobody reads any
+   more costs the line, never the agent. Lost lines are counted (``Sink.lost``).
 3. No configuration, environment or file content is logged as a whole; fields whose name says that
    they are secret are masked.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import select
 import sys
 import traceback
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
@@ -40,6 +41,10 @@ for _name, _module in _unwanted.items():
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
+#: Milliseconds that a line waits for its reader; those after one that waited in vain do not.
+_PATIENCE = 250
+#: Characters in one write: at most 4096 bytes, which a pipe that has room takes at once.
+_PIECE = 1_000
 #: Longer values are cut: a log line is not a dump.
 MAX_VALUE = 2_000
 MASK = "***"
@@ -68,17 +73,42 @@ class Sink:
         self._stream = stream
         #: Lines that could not be written.
         self.lost = 0
+        self._patience = _PATIENCE
+        #: Its end was lost: the next line begins with the newline.
+        self._cut = False
+        self._poll: select.poll | None = None
+        try:
+            number = stream.fileno()
+        except (OSError, ValueError):
+            return  # in memory, or closed
+        self._poll = select.poll()
+        self._poll.register(number, select.POLLOUT)
 
     def write_line(self, line: str) -> None:
         """Write one line, or count it as lost."""
+        text = f"\n{line}\n" if self._cut else f"{line}\n"
         try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
+            for start in range(0, len(text), _PIECE):
+                if not self._has_room():
+                    self.lost += 1
+                    self._cut |= start > 0
+                    return
+                self._stream.write(text[start : start + _PIECE])
+                self._stream.flush()
+            self._cut = False
         except UnicodeError:
             self._ascii(line)
         except (OSError, ValueError):
             # ValueError: the stream is closed.
             self.lost += 1
+
+    def _has_room(self) -> bool:
+        """Whether a write ends at once: a reader that hangs would hold the agent for ever."""
+        if self._poll is None:
+            return True
+        room = bool(self._poll.poll(self._patience))
+        self._patience = _PATIENCE if room else 0
+        return room
 
     def _ascii(self, line: str) -> None:
         """A terminal of another encoding, or half a character from a file name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -178,6 +179,31 @@ class TestFailures:
         assert sink.lost == 1
         with pytest.raises(OSError, match="No space left"):
             stream.close()
+
+    def test_a_reader_that_hangs_costs_lines_and_not_the_agent(self) -> None:
+        """A pipe that nobody reads is full some day; once it is read again, lines are whole."""
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            sink = log.configure(form="json", stream=stream)
+            size = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+            written = 0
+            while not sink.lost:
+                log.get().info("a.b", detail="x" * 1_500)
+                written += 1
+            for _ in range(1_000):
+                log.get().info("a.b")
+            assert sink.lost == 1_001
+            first = os.read(reading, 2 * size)
+            log.get().info("a.c")
+            last = os.read(reading, 2 * size)
+        os.close(reading)
+
+        *whole, end = (first + last).splitlines()
+        assert json.loads(end)["event"] == "a.c"
+        assert [json.loads(line)["event"] for line in whole[: written - 1]] == ["a.b"] * (
+            written - 1
+        )
 
     def test_closed(self) -> None:
         """A closed stream costs the lines."""

@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     """Restore; exit 1 when any item could not be put back."""
     unit = args.after_stop or args.after_wait
     alone = unit is not None or args.when_overdue
-    config = _usable(args)
+    # Nobody meant a file that is not there; a mistake in one is no reason to leave limits in place.
+    mistyped = args.config is not None and not Path(args.config).exists()
+    config = bootstrap.effective(args, {}) if mistyped and not alone else _usable(args)
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
         return _now(args, _Job(args, config))

@@ -93,8 +93,8 @@ class EventStream(HttpResponse):
 
 
 def text(body: str, *, status: int = 200, kind: str = TEXT) -> HttpResponse:
-    """A text response."""
-    return HttpResponse(status, {"content-type": kind}, body.encode())
+    """A text response; bytes of a name that are no text are written out."""
+    return HttpResponse(status, {"content-type": kind}, body.encode(errors="backslashreplace"))
 
 
 def document(content: Mapping[str, object], *, status: int = 200) -> HttpResponse:

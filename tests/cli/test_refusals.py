@@ -59,6 +59,8 @@ def test_a_mistake_in_the_configuration_does_not_keep_limits_in_place(
     assert f'{config}:3:1: polices: unknown key "polices"' in err
     assert "koordlet: going on without the configuration file\n" in err
     assert f"no journal {state}/lib/journal" in err
+    assert cli.main(["restore", "--config", f"{config}l", "--state-dir", str(state)]) == 2
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_each_problem_of_a_configuration_has_its_line_and_what_is_in_force_follows(

@@ -109,10 +109,10 @@ def test_a_stream_that_is_cut(cut: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "fix"),
+    ("sent", "fix"),
     [(b"", "does the server want https, or a client certificate?"), (OK[:-1], ""), (OK[:9], "")],
 )
-def test_a_connection_that_ends_early_is_called_so(cut: bytes, fix: str) -> None:
+def test_a_connection_that_ends_early_is_called_so(sent: bytes, fix: str) -> None:
     """However far the answer had come, in a request and in a stream: no word of a state machine."""
     ended = "the connection was closed before the answer ended"
 
@@ -126,7 +126,7 @@ def test_a_connection_that_ends_early_is_called_so(cut: bytes, fix: str) -> None
             (ended, fix)
         }
 
-    with_server(answers(cut), body)
+    with_server(answers(sent), body)
 
 
 async def _rest(stream: client.ResponseStream) -> bytes:

@@ -112,6 +112,11 @@ def test_error_form() -> None:
     }
 
 
+def test_a_name_that_is_no_text_costs_no_answer() -> None:
+    """A check may name a file, whose name is any bytes."""
+    assert message.text("in \udcff.yaml").body == b"in \\udcff.yaml"
+
+
 def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve) -> None:
     """No type is guessed, no answer is kept unseen."""
     _, headers, _ = serve().get("/")

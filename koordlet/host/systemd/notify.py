@@ -55,7 +55,8 @@ class Notifier:
                 # A manager that does not read must not stop a pass.
                 sock.settimeout(_PATIENCE)
                 sock.connect(self._address)
-                sock.sendall(message.encode())
+                # A status may name a file whose name is no text.
+                sock.sendall(message.encode(errors="backslashreplace"))
         except OSError:
             # The manager restarts us if it minds; there is nobody else to tell.
             return

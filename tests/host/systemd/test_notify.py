@@ -41,6 +41,13 @@ def test_every_message(manager: socket.socket) -> None:
     assert notifier._watchdog == 3.0
 
 
+def test_a_status_with_a_name_that_is_no_text(manager: socket.socket) -> None:
+    """The name of a file is any bytes; a start that tells of it goes on."""
+    notify.Notifier({"NOTIFY_SOCKET": manager.getsockname()}).ready("in \udcff.yaml")
+
+    assert manager.recv(999) == b"READY=1\nSTATUS=in \\udcff.yaml"
+
+
 def test_the_abstract_namespace() -> None:
     """A name with ``@`` is one without a file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
