@@ -48,6 +48,7 @@ from koordlet.scheduler.objects import (
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.objects.machines import Machine
 from koordlet.scheduler.objects.pods import Pod, Priority
+from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.usage import NodeUsage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.deviceshare import DeviceShare
@@ -85,7 +86,7 @@ class Cluster:
     rejected: list[tuple[str, str]] = field(default_factory=list)
     budgets: list[disruption.DisruptionBudget] = field(default_factory=list)
     owners: list[Body] = field(default_factory=list)
-    storage: list[Body] = field(default_factory=list)
+    storage: Storage = field(default_factory=Storage)
     reservations: list[Body] = field(default_factory=list)
     avoidances: list[Body] = field(default_factory=list)
     pod_groups: list[pod_groups.PodGroup] = field(default_factory=list)
@@ -111,9 +112,9 @@ class Cluster:
         avoided = self._avoided(now)
         for plugin in profile.plugins:
             if isinstance(plugin, PodTopologySpread):
-                self._each(self.owners, plugin.owners.add)
+                self.each(self.owners, plugin.owners.add)
             elif isinstance(plugin, WithStorage):
-                self._each(self.storage, plugin.storage.add)
+                plugin.storage = self.storage
             elif isinstance(plugin, NodeNUMAResource):
                 plugin.machines = self.machines
             elif isinstance(plugin, DeviceShare):
@@ -133,10 +134,11 @@ class Cluster:
         for body in self.avoidances:
             book.put(node_avoidances.node_avoidance(body))
         several = self.owners if self.avoidances else ()
-        self._each(several, lambda body: known.put_owner(owners.decode(body)))
+        self.each(several, lambda body: known.put_owner(owners.decode(body)))
         return book
 
-    def _each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
+    def each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
+        """Take objects in; a warning names each that cannot be read."""
         for body in bodies:
             try:
                 add(body)
@@ -182,8 +184,9 @@ def load(
         warnings += problems
     cluster.budgets += _decoded(kinds, "PodDisruptionBudget", warnings, budget)
     priorities = dict(_decoded(kinds, "PriorityClass", warnings, priority))
-    for several, known in ((cluster.owners, _OWNERS), (cluster.storage, _STORAGE)):
-        several += [body for kind in known for body in kinds.pop(kind, [])]
+    cluster.owners += [body for kind in _OWNERS for body in kinds.pop(kind, [])]
+    for kind in _STORAGE:
+        cluster.each(kinds.pop(kind, []), cluster.storage.add)
     cluster.decoder = Decoder(priorities, deciding, judge)
     pods = kinds.pop("Pod", [])
     for body in kinds.pop("Deployment", []):

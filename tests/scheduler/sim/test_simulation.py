@@ -134,6 +134,17 @@ def test_hostile_objects_cost_only_themselves() -> None:
     assert any("Node bad" in warning for warning in loaded.warnings)
 
 
+def test_a_volume_that_cannot_be_read_is_named_once() -> None:
+    """Several plugins look at volumes, and each profile has its own."""
+    volume = {"kind": "PersistentVolume", "metadata": {"name": "bad"}, "spec": {"csi": 5}}
+    loaded = inventory.load([node("n1"), volume, pod("a"), pod("b", schedulerName="other")])
+    simulation.Simulation(loaded).run()
+
+    assert [text.partition(":")[0] for text in loaded.warnings] == [
+        "PersistentVolume bad is ignored"
+    ]
+
+
 def test_no_nodes() -> None:
     """Without nodes there is nothing to count."""
     assert clusters.message("p", pod("p")) == "no nodes available to schedule pods"
