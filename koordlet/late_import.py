@@ -11,7 +11,7 @@ Does not cover: our own imports: those stand inside of the function that needs t
 Rules:
 1. asyncio asks of a socket whether it is an ssl.SSLSocket. While ssl waits, none is, and the
    question does not execute it. Nor does asyncio's question for a coroutine function, of each
-   function that a signal calls: what it is stands in its code.
+   function that a signal calls: what it is stands in its code. Nor uuid's, for the system's name.
 2. hashlib takes the interpreter's own functions where it has them all, so that it maps no
    libcrypto, unless that is there already. What only OpenSSL has (scrypt) is missing then.
 
@@ -21,6 +21,7 @@ at its ``__spec__``, and that executes it.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import typing
@@ -35,8 +36,8 @@ if typing.TYPE_CHECKING:
 _MESSAGES = "google.protobuf.internal.python_message"
 #: Other people's loggers, which structlog wraps, too.
 _WRAPPERS = ("structlog.stdlib", "structlog.threadlocal")
-#: Imported by shutil; asyncio and dataclasses; urllib.parse; shutil; linecache.
-_SELDOM = ("bz2", "inspect", "ipaddress", "lzma", "tokenize")
+#: Imported by shutil; asyncio and dataclasses; urllib.parse; shutil; uuid; linecache.
+_SELDOM = ("bz2", "inspect", "ipaddress", "lzma", "platform", "tokenize")
 NAMES = (
     *("asyncio.sslproto", _MESSAGES, "hashlib", "prometheus_client", "secrets", "ssl"),
     *(*_WRAPPERS, *_SELDOM),
@@ -57,6 +58,7 @@ def _is_coroutine_function(function: object) -> bool:
 #: Who asks which module for what, and its answer while that waits (rule 1).
 _MEANWHILE: dict[tuple[str | None, str, str], object] = {
     ("asyncio.base_events", "ssl", "SSLSocket"): type("SSLSocket", (), {}),
+    ("uuid", "platform", "system"): lambda: os.uname().sysname,
     ("asyncio.coroutines", "inspect", "iscoroutinefunction"): _is_coroutine_function,
 }
 #: The interpreter's own functions (rule 2); _sha2 has both since Python 3.12.

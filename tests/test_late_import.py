@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -142,6 +143,20 @@ loop.close()
     refused = "coroutines cannot be used with add_signal_handler()"
 
     assert _run(program).splitlines() == [f"{refused} True", "stopped True", f"{refused} False"]
+
+
+def test_uuid_asks_for_the_system_and_executes_no_platform() -> None:
+    """Whoever else asks gets the same answer from the module itself."""
+    program = """
+import uuid
+print(uuid._platform_system, "platform" in late_import.pending())
+import platform
+print(platform.system(), "platform" in late_import.pending())
+"""
+
+    first, second = _run(program).splitlines()
+
+    assert first.removesuffix(" True") == second.removesuffix(" False") == os.uname().sysname
 
 
 def test_threads_that_come_together_all_find_the_whole_module() -> None:
