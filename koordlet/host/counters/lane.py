@@ -51,9 +51,9 @@ class DescriptorBudget:
         """True if anything may be kept: of a recording, which moves on, nothing is."""
         return self._most > 0
 
-    def full(self, file: files.File) -> bool:
-        """True if this file gets none: an eighth is for what is read often of groups to come."""
-        return self.used >= self._most - (0 if file.often else self._most // 8)
+    def most(self, file: files.File) -> int:
+        """From how many on this file gets none: an eighth is for groups to come, read often."""
+        return 0 if not file.kept else self._most - (0 if file.often else self._most // 8)
 
     def open(self, path: root.HostPath) -> int:
         handle = self.host.open(path)
@@ -175,11 +175,10 @@ class ReadLane:
         self._room.counts["read"] += len(texts)
         damaged = self._room.counts["damaged"]
         if plain or None in texts:
-            self._said[turn] = 0
             slots, known = self._mended(turn, slots, texts, plain)
-            batches: Sequence[counters.Batch] = self._batches(turn, slots, known)
         else:
-            batches = self._news(turn, slots, cast("list[bytes]", texts))
+            known = cast("list[bytes]", texts)
+        batches = self._news(turn, slots, known)
         if damaged == self._room.counts["damaged"]:
             self._settle(turn, slots, batches)
         return batches
@@ -194,8 +193,7 @@ class ReadLane:
 
     def _settle(self, turn: int, slots: list[int], batches: Sequence[counters.Batch]) -> None:
         """Remember what all files of the turn said, and the other file's then (rule 2)."""
-        kept = sum(map(self._handles.__contains__, slots))
-        whole = len(slots) == kept + len(self._pending[turn])  # else some said nothing
+        whole = self._pending[turn].issubset(slots)  # else some said nothing
         told = self._follows.told(self._tick, slots) if self._follows and whole else None
         self._settled[turn] = _Said(slots, self._width, told, batches) if told and batches else None
 
@@ -303,9 +301,10 @@ class ReadLane:
         """Find descriptors for what has none; the texts of what gets none."""
         plain: dict[int, bytes] = {}
         rests = set() if fresh else self._resting
+        most = self._room.most(self.file)
         for slot in sorted(self._pending[turn]):
             try:
-                if self._room.full(self.file) or not self.file.kept:
+                if self._room.used >= most:
                     # It stays pending: there may be room the next time.
                     known = slot in rests and (self._tick - slot) % (self.file.every * STILL)
                     plain[slot] = self._plain[slot] if known else self._once(slot)
@@ -340,7 +339,9 @@ class ReadLane:
             self._room.counts["gone"] += not never
             self._drop(slot, turn)
             (self._absent if never else self._pending)[turn].add(slot)
-        order = sorted(by_slot)
+        order, remembered = sorted(by_slot), self._said[turn]
+        if isinstance(remembered, _Said) and remembered.slots == order:
+            order = remembered.slots  # they are known by identity
         return order, [by_slot[slot] for slot in order]
 
     def _is_refused(self, slot: int) -> bool:

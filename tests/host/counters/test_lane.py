@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import groups, lane
-from koordlet.model import meter
+from koordlet.model import counters, meter
 from tests.host.counters.test_groups import reader, values
 from tests.kit import counting
 from tests.kit.kernel.machine import Cgroup
@@ -40,6 +40,11 @@ class Node:
         if cache is not None:
             text = "".join(f"{key} {cache}\ntotal_{key} {cache}\n" for key in KEYS)
             self.host.texts[self.path(name, "memory.stat")] = text
+
+    def read(self) -> Sequence[counters.Batch]:
+        """What the next tick says."""
+        self.tick += 1
+        return self.look.read(self.tick - 1).batches
 
     def round(self, *, ticks: int = EVERY, comparing: bool = False) -> dict[str, float]:
         """Page cache as so many ticks say it."""
@@ -109,6 +114,24 @@ def test_where_one_moves_only_it_is_read(node: Node) -> None:
     assert moving - still == _WHOLE // EVERY * (STILL - 1) // STILL
 
 
+def test_what_is_said_again_is_not_understood_again(node: Node) -> None:
+    """With a descriptor or without: a turn is the batch that it was, until one says otherwise."""
+    first, second = (_processes(node) for _ in range(2))
+    node.host.texts[node.path("g2", "pids.current").replace("/memory/", "/pids/")] = "77\n"
+    node.round(ticks=_WHOLE)
+    third = _processes(node)
+
+    assert [a is b for a, b in zip(first, second, strict=True)] == [True] * 10
+    moved = [b.values for a, b in zip(second, third, strict=True) if a is not b]
+    assert [77.0 in values for values in moved] == [True]
+
+
+def _processes(node: Node) -> list[counters.Batch]:
+    """The batches of all turns of that file."""
+    made = [batch for _ in range(10) for batch in node.read() if batch.meter is meter.PIDS]
+    return sorted(made, key=lambda batch: batch.start)
+
+
 def test_a_new_group_is_read_at_its_first_turn(node: Node) -> None:
     """That of others is remembered, it is not; its file may come later than the group."""
     node.round(ticks=1)  # at each read that follows, all others' memory is known
@@ -122,6 +145,21 @@ def test_a_new_group_is_read_at_its_first_turn(node: Node) -> None:
     assert "h" not in node.round()
     node.host.texts[late] = text
     assert node.round()["h"] == 60.0
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_cpu_and_memory_of_groups_to_come_have_descriptors_left(version: Cgroup) -> None:
+    """An eighth is not for what is read seldom, however many groups there are."""
+    node = Node(version, _FEW)
+    node.round(ticks=_WHOLE)
+    before = node.look.handles
+    for hierarchy in hierarchies.discover(node.host).hierarchies:
+        node.host.mkdir(node.host.at(f"{hierarchy.mount}/h"))
+    node.look.follow(counting.found(node.host))
+    node.round(ticks=_WHOLE)
+
+    assert (before, node.look.handles) == (_FEW - _FEW // 8, _FEW - _FEW // 8 + 2)
+    node.look.close()
 
 
 def test_what_moves_inside_only(node: Node) -> None:
