@@ -3,12 +3,15 @@
 Covers: ssl, asyncio's half of TLS, and hashlib: 4 MB of libcrypto and 1 MB of Python that an agent
 without an API server does not call; secrets, which maps the same for pydantic's secret strings;
 1.7 MB of messages in Python that nobody calls where those in C are there; parts of structlog;
-the package prometheus_client, whose modules are imported without what it gathers from them.
+the package prometheus_client, whose modules are imported without what it gathers from them;
+1.4 MB that the standard library imports for what an agent does not call: signatures and sources of
+functions, addresses in URLs, compressed archives.
 Does not cover: our own imports: those stand inside of the function that needs them.
 
 Rules:
 1. asyncio asks of a socket whether it is an ssl.SSLSocket. While ssl waits, none is, and the
-   question does not execute it.
+   question does not execute it. Nor does asyncio's question for a coroutine function, of each
+   function that a signal calls: what it is stands in its code. Nor uuid's, for the system's name.
 2. hashlib takes the interpreter's own functions where it has them all, so that it maps no
    libcrypto, unless that is there already. What only OpenSSL has (scrypt) is missing then.
 
@@ -18,12 +21,13 @@ at its ``__spec__``, and that executes it.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import typing
 from collections.abc import Sequence
 from importlib import machinery
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 if typing.TYPE_CHECKING:
     from importlib import abc  # it loads tempfile, random and a dozen more
@@ -32,14 +36,31 @@ if typing.TYPE_CHECKING:
 _MESSAGES = "google.protobuf.internal.python_message"
 #: Other people's loggers, which structlog wraps, too.
 _WRAPPERS = ("structlog.stdlib", "structlog.threadlocal")
+#: Imported by shutil; asyncio and dataclasses; urllib.parse; shutil; uuid; linecache.
+_SELDOM = ("bz2", "inspect", "ipaddress", "lzma", "platform", "tokenize")
 NAMES = (
     *("asyncio.sslproto", _MESSAGES, "hashlib", "prometheus_client", "secrets", "ssl"),
-    *_WRAPPERS,
+    *(*_WRAPPERS, *_SELDOM),
 )
 
-#: The class that nothing is of (rule 1), and who asks.
-_NoSocket = type("SSLSocket", (), {})
-_ASKS_FOR_SOCKETS = "asyncio.base_events"
+#: inspect.CO_COROUTINE.
+_CO_COROUTINE = 0x80
+
+
+def _is_coroutine_function(function: object) -> bool:
+    plain = getattr(function, "__func__", function)
+    if isinstance(plain, FunctionType) and not vars(plain):
+        return bool(plain.__code__.co_flags & _CO_COROUTINE)
+    # What wraps one, or is marked as one.
+    return bool(sys.modules["inspect"].iscoroutinefunction(function))
+
+
+#: Who asks which module for what, and its answer while that waits (rule 1).
+_MEANWHILE: dict[tuple[str | None, str, str], object] = {
+    ("asyncio.base_events", "ssl", "SSLSocket"): type("SSLSocket", (), {}),
+    ("uuid", "platform", "system"): lambda: os.uname().sysname,
+    ("asyncio.coroutines", "inspect", "iscoroutinefunction"): _is_coroutine_function,
+}
 #: The interpreter's own functions (rule 2); _sha2 has both since Python 3.12.
 _SHA2 = ("_sha2",) if sys.version_info >= (3, 12) else ("_sha256", "_sha512")
 _HASHES = ("_blake2", "_md5", "_sha1", *_SHA2, "_sha3")
@@ -90,8 +111,9 @@ class _Loader:
 
         def load(attribute: str) -> object:
             asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 -- rule 1
-            if attribute == "SSLSocket" and asks == _ASKS_FOR_SOCKETS and name in _pending:
-                return _NoSocket
+            meanwhile = _MEANWHILE.get((asks, name, attribute))
+            if meanwhile is not None and name in _pending:
+                return meanwhile
             # Names of the import system are asked for by whoever looks through sys.modules.
             if not attribute.startswith("__"):
                 with _lock:

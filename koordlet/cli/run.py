@@ -17,6 +17,7 @@ from koordlet.agent import bootstrap, endpoints, lifecycle, loop, reload, stop_s
 from koordlet.agent import sources as agent_sources
 from koordlet.cli import options, output
 from koordlet.config import examiner, reloader, sourced
+from koordlet.host.process import code_pages
 from koordlet.host.systemd import notify
 from koordlet.model import errors
 from koordlet.report import view
@@ -213,12 +214,13 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _when_ready(*, demo_on: bool) -> Callable[[view.ReportView, tuple[str, ...]], None]:
-    """Collect the garbage of the start, keep the rest out of later collections, greet a person."""
+    """Hand back what only the start needed, keep the rest from the collector, greet a person."""
 
     def ready(now: view.ReportView, addresses: tuple[str, ...]) -> None:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
+        code_pages.release()
         if demo_on or sys.stdout.isatty():
             from koordlet.cli import welcome  # noqa: PLC0415 -- a service greets no person
 

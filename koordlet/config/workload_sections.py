@@ -32,6 +32,11 @@ class Match(Section):
         return self
 
 
+def _nowhere() -> list[str]:
+    # Of ``list`` itself pydantic asks the parameters, which stand in a text: 1 % of a start.
+    return []
+
+
 class Workload(Section):
     """One workload of a machine without a cluster."""
 
@@ -59,7 +64,7 @@ class Workload(Section):
     #: when it has nothing to do, and without a CPU limit.
     real_time: bool = False
     #: IP addresses of the workload's own network namespace, for `policies.network_qos`.
-    addresses: list[fieldtypes.IpAddress] = Field(default_factory=list)
+    addresses: list[fieldtypes.IpAddress] = Field(default_factory=_nowhere)
     #: Cgroup or unit of the workload.
     match: Match
 

@@ -9,7 +9,8 @@ before its first tick, of which it compares, hashes and prints few.
 
 Rules:
 1. Fields and slots are made here and now. The standard library makes those of a class with bases,
-   without slots, without a docstring, or with an annotation that is no field (``ClassVar``).
+   without slots, or with an annotation that is no field (``ClassVar``). The docstring that it
+   makes where there is none, of the signature, takes longer than the rest: it finds the name there.
 2. A method stands as a deputy that, called once, puts the real one in its own place: from the
    second call on there is nothing between caller and method.
 3. A class that has a method of its own among these, or a dataclass above it, or is frozen without
@@ -64,6 +65,8 @@ def _made(options: Mapping[str, bool], plain: type) -> type:
 
 
 def _standard(options: Mapping[str, bool], plain: type) -> type:
+    if plain.__doc__ is None:
+        plain.__doc__ = plain.__name__
     make: Any = dataclasses.dataclass(**options)  # noqa: TID251 -- here it is made into ours
     made: type = make(plain)
     return made
@@ -74,7 +77,6 @@ def _simple(options: Mapping[str, bool], plain: type) -> bool:
     return (
         options.get("slots", False)
         and plain.__bases__ == (object,)
-        and plain.__doc__ is not None
         and all(
             isinstance(kind, str) and not _NO_FIELD.search(kind)
             for kind in plain.__annotations__.values()

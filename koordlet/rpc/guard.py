@@ -11,7 +11,7 @@ and reflection, which are not ours, come through it like any other.
 from __future__ import annotations
 
 import asyncio
-import inspect
+import types
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -71,7 +71,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):
             await self._admit(row, request, context)
             try:
                 answer = inner(request, context)
-                if not inspect.isasyncgen(answer):
+                if not isinstance(answer, types.AsyncGeneratorType):
                     return await answer
                 async for each in answer:
                     await context.write(each)

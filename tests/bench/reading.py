@@ -132,7 +132,7 @@ def files(look: group_counters.GroupReader) -> Iterator[str]:
         file, plain = lane.file, set().union(*lane._pending)
         for slot in sorted(lane._handles.keys() | plain):
             kept = slot not in plain
-            seldom = lane.is_resting(slot) or (kept and file.follows is not None)
+            seldom = lane.is_resting(slot) or file.follows is not None
             period = file.every * (counter_lane.STILL if seldom else 1)
             yield f"{period} {slot % period} {int(kept)} {lane.path(slot)}\n"
 

@@ -63,7 +63,13 @@ class File:
     @property
     def rests(self) -> bool:
         """True if a group that says the same may be asked seldom: not CPU, memory, pressure."""
-        return self.kept and self.every >= _RARE and self.columns is not _pressures
+        known = self.columns is not _pressures and self.follows is None
+        return known and self.kept and not self.often
+
+    @property
+    def often(self) -> bool:
+        """True if it is read each second or two: CPU and memory."""
+        return self.every < _RARE
 
     @property
     def short(self) -> bool:

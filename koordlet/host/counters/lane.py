@@ -51,9 +51,9 @@ class DescriptorBudget:
         """True if anything may be kept: of a recording, which moves on, nothing is."""
         return self._most > 0
 
-    @property
-    def full(self) -> bool:
-        return self.used >= self._most
+    def most(self, file: files.File) -> int:
+        """From how many on this file gets none: an eighth is for groups to come, read often."""
+        return 0 if not file.kept else self._most - (0 if file.often else self._most // 8)
 
     def open(self, path: root.HostPath) -> int:
         handle = self.host.open(path)
@@ -126,7 +126,9 @@ class ReadLane:
 
     def assign(self, slot: int) -> None:
         """The slot belongs to a group."""
-        self._pending[slot % self.file.every].add(slot)
+        turn = slot % self.file.every
+        self._settled[turn] = None
+        self._pending[turn].add(slot)
         self._young[slot] = _TRIES
 
     def release(self, slot: int) -> None:
@@ -142,6 +144,7 @@ class ReadLane:
         return slot in self._resting
 
     def _drop(self, slot: int, turn: int) -> None:
+        self._settled[turn] = None
         self._plain.pop(slot, None)
         self._resting.discard(slot)
         handle = self._handles.pop(slot, None)
@@ -153,9 +156,13 @@ class ReadLane:
         """The batches of this tick's turn; ``fresh``: whatever another file says."""
         turn, self._tick = tick % self.file.every, tick
         self._unread.clear()
-        if tick % _AGAIN < self.file.every:
+        if tick % _AGAIN < self.file.every and self._absent[turn]:
             self._pending[turn] |= self._absent[turn]
             self._absent[turn].clear()
+            self._settled[turn] = None
+        moved = None if fresh else self._moved(turn)
+        if moved is not None:
+            return moved
         plain = self._open(turn, fresh=fresh) if self._pending[turn] else {}
         ready = self._ready[turn]
         if ready is None:
@@ -164,23 +171,16 @@ class ReadLane:
         handles, slots = ready
         if not handles and not plain:
             return ()
-        before = self._settled[turn]
-        told = None if self._follows is None else self._follows.told(tick, slots)
-        if before is not None and told is not None and not (plain or fresh):
-            batches = self._moved(turn, ready, before, told)
-            if batches is not None:
-                self._settled[turn] = _Said(slots, self._width, told, batches)
-                return batches
         texts = self._room.host.preads(handles, self.file.size)
         self._room.counts["read"] += len(texts)
-        self._settled[turn] = None
-        if plain or None in texts:
-            self._said[turn] = 0
-            return self._batches(turn, *self._mended(turn, slots, texts, plain))
         damaged = self._room.counts["damaged"]
-        batches = self._news(turn, slots, cast("list[bytes]", texts))
-        if told is not None and batches and damaged == self._room.counts["damaged"]:
-            self._settled[turn] = _Said(slots, self._width, told, batches)
+        if plain or None in texts:
+            slots, known = self._mended(turn, slots, texts, plain)
+        else:
+            known = cast("list[bytes]", texts)
+        batches = self._news(turn, slots, known)
+        if damaged == self._room.counts["damaged"]:
+            self._settle(turn, slots, batches)
         return batches
 
     def told(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
@@ -191,31 +191,45 @@ class ReadLane:
         known = dict(zip(remembered.slots, remembered.marks, strict=True))
         return [known.get(slot) for slot in slots]
 
-    def _moved(
-        self,
-        turn: int,
-        ready: tuple[list[int], list[int]],
-        before: _Said,
-        told: Sequence[bytes | int | None],
-    ) -> Sequence[counters.Batch] | None:
+    def _settle(self, turn: int, slots: list[int], batches: Sequence[counters.Batch]) -> None:
+        """Remember what all files of the turn said, and the other file's then (rule 2)."""
+        whole = self._pending[turn].issubset(slots)  # else some said nothing
+        told = self._follows.told(self._tick, slots) if self._follows and whole else None
+        self._settled[turn] = _Said(slots, self._width, told, batches) if told and batches else None
+
+    def _moved(self, turn: int) -> Sequence[counters.Batch] | None:
         """Only the files of groups of which another file moved; ``None``: all are to be read."""
-        handles, slots = ready
-        if before.slots is not slots or before.width != self._width:
+        before = self._settled[turn]
+        told = None if before is None else self._told(turn, before)
+        if before is None or told is None:
             return None
-        if (self._tick // self.file.every + turn) % STILL == 0:
-            return None
-        moved = [at for at, mark in enumerate(told) if mark is None or mark != before.marks[at]]
-        if not moved:
-            return before.batches
+        slots, marks, batches = before.slots, before.marks, before.batches
+        moved = [at for at, mark in enumerate(told) if mark is None or mark != marks[at]]
         if len(moved) > len(slots) // 2:
             return None
-        texts = self._room.host.preads([handles[at] for at in moved], self.file.size)
-        self._room.counts["read"] += len(texts)
-        try:
-            columns = self._columns([text for text in texts if text is not None])
-        except (ValueError, IndexError):
+        if moved:
+            try:
+                columns = self._columns(self._texts([slots[at] for at in moved]))
+            except (ValueError, LookupError, OSError):
+                return None
+            batches = self._changed(batches, slots, moved, columns)
+        self._settled[turn] = _Said(slots, self._width, told, batches)
+        return batches
+
+    def _told(self, turn: int, before: _Said) -> Sequence[bytes | int | None] | None:
+        """What the other file says of them now; ``None``: this is no turn to go by that."""
+        due = (self._tick // self.file.every + turn) % STILL == 0
+        if self._follows is None or before.width != self._width or due:
             return None
-        return None if None in texts else self._changed(before.batches, slots, moved, columns)
+        return self._follows.told(self._tick, before.slots)
+
+    def _texts(self, slots: list[int]) -> list[bytes]:
+        """Of these slots' files; ``LookupError`` or ``OSError`` where one says nothing."""
+        kept = [slot for slot in slots if slot in self._handles]
+        read = self._room.host.preads([self._handles[slot] for slot in kept], self.file.size)
+        self._room.counts["read"] += len(read)
+        texts = {slot: text for slot, text in zip(kept, read, strict=True) if text is not None}
+        return [texts[slot] if slot in self._handles else self._once(slot) for slot in slots]
 
     def _changed(
         self,
@@ -287,9 +301,10 @@ class ReadLane:
         """Find descriptors for what has none; the texts of what gets none."""
         plain: dict[int, bytes] = {}
         rests = set() if fresh else self._resting
+        most = self._room.most(self.file)
         for slot in sorted(self._pending[turn]):
             try:
-                if self._room.full or not self.file.kept:
+                if self._room.used >= most:
                     # It stays pending: there may be room the next time.
                     known = slot in rests and (self._tick - slot) % (self.file.every * STILL)
                     plain[slot] = self._plain[slot] if known else self._once(slot)
@@ -324,7 +339,9 @@ class ReadLane:
             self._room.counts["gone"] += not never
             self._drop(slot, turn)
             (self._absent if never else self._pending)[turn].add(slot)
-        order = sorted(by_slot)
+        order, remembered = sorted(by_slot), self._said[turn]
+        if isinstance(remembered, _Said) and remembered.slots == order:
+            order = remembered.slots  # they are known by identity
         return order, [by_slot[slot] for slot in order]
 
     def _is_refused(self, slot: int) -> bool:

@@ -9,7 +9,7 @@ import ctypes
 import os
 
 
-def call(name: str, *args: str | int, path: str) -> None:
+def call(name: str, *args: str | int | ctypes.c_size_t, path: str) -> None:
     """Call it; ``OSError`` about ``path`` where it does not answer 0."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     if function(*[arg.encode() if isinstance(arg, str) else arg for arg in args]) != 0:
