@@ -46,6 +46,9 @@ def prepare(path: Path, setting: str = "report.grpc.socket") -> None:
             culprit=str(path),
             fix=f"set {setting} to a shorter path",
         )
+    if os.fsencode(path) != str(path).encode(errors="replace"):
+        why, fix = "gRPC takes no socket path that is not UTF-8", f"set {setting} to another path"
+        raise errors.HostError(why, culprit=str(path), fix=fix)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = path.parent.stat().st_mode

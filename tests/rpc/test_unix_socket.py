@@ -110,6 +110,13 @@ def test_path_too_long(tmp_path: Path) -> None:
         unix_socket.prepare(tmp_path / ("x" * 100))
 
 
+def test_a_path_that_is_no_text(tmp_path: Path) -> None:
+    """The agent starts without that surface and says why; any text is taken."""
+    with pytest.raises(errors.HostError, match="not UTF-8"):
+        unix_socket.prepare(tmp_path / "\udcff" / "k.sock")
+    unix_socket.prepare(tmp_path / "ü" / "k.sock")
+
+
 def test_directory_that_cannot_be(tmp_path: Path) -> None:
     """A file where the directory should be is named."""
     (tmp_path / "run").touch()
