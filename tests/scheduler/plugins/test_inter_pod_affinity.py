@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests.kit import clusters
 from tests.kit.clusters import HOST, affinity, node, pod
 
@@ -98,3 +103,20 @@ def test_victims_count_until_they_are_gone() -> None:
     outcome = clusters.tried(NODES[2], there, pod("p", labels=WEB, priority=5))
 
     assert outcome["preemptions"][0]["victims"] == ["d/o"]
+
+
+@pytest.mark.parametrize(("team", "helps"), [("x", True), ("y", False)])
+def test_a_pod_that_goes_helps_those_in_namespaces_that_it_shunned(
+    team: str, *, helps: bool
+) -> None:
+    """By their labels; kube-scheduler's hint does not know these, and lets the pod sleep on."""
+    space = {"kind": "Namespace", "metadata": {"name": "other", "labels": {"team": "x"}}}
+    selector = {"matchLabels": {"team": team}}
+    shuns = affinity("podAntiAffinity", HOST, namespaceSelector=selector)
+    there = pod("o", on="b1", affinity=shuns)
+    cluster = inventory.load([*NODES, space, there, pod("p", labels=WEB, namespace="other")])
+    plugin, waits = InterPodAffinity({}), cluster.pending[0].pod_class
+    plugin.filter(waits, cluster.columns)
+    [leaves] = [known for pods in cluster.columns.pods for known in pods.values()]
+
+    assert plugin.helps(ClusterEvent(ActionType.POD_GONE, pod=leaves), waits) is helps
