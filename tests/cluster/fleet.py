@@ -1,7 +1,8 @@
 """Random clusters that a real API server takes: the oracle's, fitted to what a server checks.
 
 Covers: nodes, pods, budgets, priority classes. Does not cover: claims and volumes
-(``fleet_storage``), what only few pods say (``rare_fields``), deciding about them.
+(``fleet_storage``), devices (``fleet_devices``), what only few pods say (``rare_fields``), deciding
+about them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.cluster.fleet_devices import devices
 from tests.cluster.fleet_storage import node_drivers, storage
-from tests.cluster.rare_fields import RUNTIMES, vary
+from tests.cluster.rare_fields import RUNTIMES, claim_devices, vary
 from tests.oracle.clusters import APPS, BATCH, SPACES, Maker
 from tests.oracle.objects import Body
 
@@ -36,7 +38,8 @@ class Fleet(Maker):
             budgets[_BUDGETS.format(budget["metadata"]["namespace"])].append(budget)
         services = {"/api/v1/namespaces/d/services": self._selecting()}
         stored = {**storage(self._roll), **node_drivers(count, self._roll)}
-        return {**services, **stored, **budgets}
+        furnished = devices(count, self._roll) if self._calm else {}
+        return {**services, **stored, **furnished, **budgets}
 
     def _selecting(self) -> list[Body]:
         """What the default spreading goes by."""
@@ -73,6 +76,8 @@ class Fleet(Maker):
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             _fit(container, taken)
         vary(spec, self._roll)
+        if self._calm and meta["namespace"] == "d":
+            claim_devices(spec, self._roll)
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     def _protections(self) -> list[Body]:

@@ -3,6 +3,8 @@
 Rules:
 1. A pod that it refused is deleted before the next one comes, so that no event wakes it later.
 2. Nothing drives a volume of the fleet's driver but this: whoever waits for a volume gets one.
+3. A pod sleeps on whose victim had an anti-affinity to it by a namespaceSelector: kube-scheduler's
+   hint does not resolve that. The nominated node is the verdict then.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.fleet_devices import CARD
 from tests.cluster.fleet_storage import DRIVER
 from tests.kit import deadline, k8s_lab
 from tests.oracle.clusters import SPACES
@@ -27,6 +30,7 @@ _SELECTED = "volume.kubernetes.io/selected-node"
 _MERGE = "application/merge-patch+json"
 _PODS = "/api/v1/pods"
 _CLAIMS = "/api/v1/persistentvolumeclaims"
+_DEVICES = "/apis/resource.k8s.io/v1"
 _VOLUMES = "/api/v1/persistentvolumes"
 #: Lists that no pod changes.
 _FIXED = (
@@ -37,6 +41,8 @@ _FIXED = (
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/csistoragecapacities",
+    f"{_DEVICES}/deviceclasses",
+    f"{_DEVICES}/resourceslices",
 )
 #: Lists that are emptied for the next fleet; pods first, as claims stay while a pod uses them.
 _LEFT = (
@@ -49,8 +55,15 @@ _LEFT = (
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/namespaces/d/csistoragecapacities",
+    *(f"{_DEVICES}/namespaces/{space}/resourceclaims" for space in SPACES),
+    f"{_DEVICES}/resourceslices",
+    f"{_DEVICES}/deviceclasses",
     "/api/v1/nodes",
 )
+
+
+#: Seconds in which a pod that has made room wakes, or will not.
+_PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +107,7 @@ class KubeScheduler:
         self._read, self._started = self._log.stat().st_size, 0
         self._changes = k8s_lab.Changes(lab, _PODS, _CLAIMS)
         self._fixed: list[Body] = []
-        self._volumes: list[Body] = []
+        self._claimed: list[Body] = []
         #: By path.
         self._budgets: dict[str, Body] = {}
         self._looks = itertools.count()
@@ -112,13 +125,14 @@ class KubeScheduler:
         status, created = self.admin.ask("POST", space, pod)
         if status >= 400:
             return None
-        if pod["spec"].get("volumes"):
-            self._volumes = []
+        if pod["spec"].keys() & {"volumes", "resourceClaims"} or CARD in json.dumps(pod):
+            self._claimed = []
         before = self.bound.keys() | ()
         path = f"{space}/{pod['metadata']['name']}"
         decided = self._decided(created["metadata"]["uid"], path)
         totals = self._totals(_key(created))
         node = decided["spec"].get("nodeName", "")
+        nominated = decided["status"].get("nominatedNodeName", "")
         if node:
             self._start(path, decided)
             for budget in self._budgets:
@@ -126,6 +140,8 @@ class KubeScheduler:
                 deadline.until(is_counted, f"{budget} counts its pods")
             return Verdict(created, node, "", totals, frozenset(before - self.bound.keys()))
         self.admin.need("DELETE", path)
+        if nominated:
+            return Verdict(created, nominated, "", {}, frozenset(before - self.bound.keys()))
         (condition,) = decided["status"]["conditions"]
         return Verdict(created, "", condition["message"], totals)
 
@@ -142,8 +158,10 @@ class KubeScheduler:
     def world(self) -> list[Body]:
         """Every object that decides, as the server has it; read anew where a pod may change it."""
         self._fixed = self._fixed or self._listed(*_FIXED)
-        self._volumes = self._volumes or self._listed(_VOLUMES, _CLAIMS)
-        return [*self._fixed, *self._volumes, *self._budgets.values()]
+        self._claimed = self._claimed or self._listed(
+            _VOLUMES, _CLAIMS, f"{_DEVICES}/resourceclaims"
+        )
+        return [*self._fixed, *self._claimed, *self._budgets.values()]
 
     def create(self, objects: dict[str, list[Body]]) -> None:
         """Create these, by the path that makes them."""
@@ -177,13 +195,25 @@ class KubeScheduler:
         return [body for path in paths for body in self.admin.items(path)]
 
     def _decided(self, uid: str, path: str) -> Body:
-        """The pod as it is once it is bound, or refused without anybody who leaves for it."""
+        """The pod as it is once it is bound, or refused without anybody who leaves for it.
+
+        One whose victims are gone may sleep on: rule 3.
+        """
+        nominated: Body = {}
         while True:
-            change, body = self._changes.next(f"a verdict about {path}")
+            what, seconds = f"a verdict about {path}", _PATIENCE if nominated else k8s_lab.PATIENCE
+            try:
+                change, body = self._changes.next(what, seconds)
+            except TimeoutError:
+                if nominated:
+                    return nominated
+                raise
             self._note(change, body)
             if body["metadata"]["uid"] != uid:
                 continue
-            waits = not body["status"].get("conditions") or body["status"].get("nominatedNodeName")
+            waits = not body["status"].get("conditions")
+            if body["status"].get("nominatedNodeName"):
+                nominated, waits = body, True
             if body["spec"].get("nodeName") or not waits:
                 answer: Body = body
                 return answer

@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from tests.cluster.fleet_devices import CARD
+from tests.cluster.fleet_devices import CLAIMS as DEVICE_CLAIMS
 from tests.cluster.fleet_storage import CLAIMS
 from tests.oracle.objects import Body
 
@@ -37,6 +39,24 @@ def vary(spec: Body, roll: random.Random) -> None:
     for chance, rule in _RULES:
         if roll.random() < chance:
             rule(spec, roll)
+
+
+def claim_devices(spec: Body, roll: random.Random) -> None:
+    """Let a few pods have devices, by a claim or by the name of a resource.
+
+    Each claim is there: of one that is not, kube-scheduler writes nothing to its pod.
+    """
+    if roll.random() < 0.08:
+        claim = {
+            "name": "device",
+            "resourceClaimName": f"device-{roll.randrange(DEVICE_CLAIMS)}",
+        }
+        spec["resourceClaims"] = [claim]
+    elif roll.random() < 0.06:
+        resources: Body = spec["containers"][0]["resources"]
+        amount = {CARD: roll.choice(("1", "1", "2"))}
+        resources["requests"] = {**resources["requests"], **amount}
+        resources["limits"] = {**resources.get("limits", {}), **amount}
 
 
 def _claims(spec: Body, roll: random.Random) -> None:

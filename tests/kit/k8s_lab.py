@@ -177,12 +177,12 @@ class Changes:
             thread.join()
 
     def next(self, what: str, seconds: float = PATIENCE) -> tuple[str, Any]:
-        """The next one's type and object; ``AssertionError`` naming what did not happen."""
+        """The next one's type and object; ``TimeoutError`` naming what did not happen."""
         try:
             return self._queue.get(timeout=seconds)
         except queue.Empty:
             msg = f"not within {seconds:.0f} s: {what}"
-            raise AssertionError(msg) from None
+            raise TimeoutError(msg) from None
 
     def _pump(self, connection: http.client.HTTPSConnection, path: str) -> None:
         with contextlib.closing(connection):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.objects.decoder import Decoder
 from koordlet.scheduler.plugins.inter_pod_affinity import InterPodAffinity
@@ -121,3 +124,20 @@ def test_labels_of_a_namespace_wake_its_pods_and_those_that_select_by_them() -> 
 
     assert woken("other") == {"team"}
     assert woken("d") == {"own", "any", "team"}
+
+
+@pytest.mark.parametrize(("team", "helps"), [("x", True), ("y", False)])
+def test_a_pod_that_goes_helps_those_in_namespaces_that_it_shunned(
+    team: str, *, helps: bool
+) -> None:
+    """By their labels; kube-scheduler's hint does not know these, and lets the pod sleep on."""
+    space = {"kind": "Namespace", "metadata": {"name": "other", "labels": {"team": "x"}}}
+    selector = {"matchLabels": {"team": team}}
+    shuns = affinity("podAntiAffinity", HOST, namespaceSelector=selector)
+    there = pod("o", on="b1", affinity=shuns)
+    cluster = inventory.load([*NODES, space, there, pod("p", labels=WEB, namespace="other")])
+    plugin, waits = InterPodAffinity({}), cluster.pending[0].pod_class
+    plugin.filter(waits, cluster.columns)
+    [leaves] = [known for pods in cluster.columns.pods for known in pods.values()]
+
+    assert plugin.helps(ClusterEvent(ActionType.POD_GONE, pod=leaves), waits) is helps
