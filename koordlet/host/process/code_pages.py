@@ -9,7 +9,7 @@ is mapped again where it is touched again.
 Rules:
 1. A mapping of which one page is our own (the table of addresses that the loader fills in, a
    tracer's breakpoint) stays whole: that page is in no file.
-2. Where nothing is resident nothing is handed back: an emulator says so of all, and counts no pages.
+2. Where nothing is resident nothing is handed back: an emulator says so, and counts no pages.
 3. A file that is only read, as the loader reads its cache, may be gone again when we come to its
    addresses, and they somebody else's. What is executed stays where it is.
 """
