@@ -9,7 +9,8 @@ is mapped again where it is touched again.
 Rules:
 1. A mapping of which one page is our own (the table of addresses that the loader fills in, a
    tracer's breakpoint) stays whole: that page is in no file.
-2. A file that is only read, as the loader reads its cache, may be gone again when we come to its
+2. Where nothing is resident nothing is handed back: an emulator says so, and counts no pages.
+3. A file that is only read, as the loader reads its cache, may be gone again when we come to its
    addresses, and they somebody else's. What is executed stays where it is.
 """
 
@@ -29,6 +30,7 @@ _READ_ONLY = ("r--p", _EXECUTED)
 _FILE = 5
 #: What a mapping has of our own, in memory or swapped out, and the line that ends its part.
 _OWN, _LAST = ("Anonymous:", "Swap:"), "VmFlags:"
+_COUNTED = ("Rss:", *_OWN)
 
 
 def release() -> None:
@@ -56,7 +58,7 @@ def spans(smaps: Iterable[str]) -> list[tuple[int, int]]:
                 programs.add(file)
             of_file = file.startswith("/") and words[0] in _READ_ONLY
             span = (file, int(start, 16), int(end, 16)) if of_file else None
-        elif first in _OWN and words[0] != "0":
+        elif (first in _OWN) == (words[0] != "0") and first in _COUNTED:
             span = None
         elif first == _LAST and span is not None:
             clean.append(span)

@@ -98,6 +98,16 @@ def test_a_page_of_our_own_may_be_in_swap() -> None:
     assert not code_pages.spans(_smaps(library, anonymous=4))
 
 
-def _smaps(*heads: str, anonymous: int = 0, swapped: int = 0) -> list[str]:
-    sizes = "Rss: 4 kB", f"Anonymous: {anonymous:7} kB", f"Swap: {swapped:7} kB", "VmFlags: rd ex"
+def test_an_emulator_that_counts_no_pages_is_not_believed() -> None:
+    """It says zero of everything, of what is our own, too."""
+    assert not code_pages.spans(_smaps("3000-4000 r-xp 00002000 08:01 7   /lib/a b.so", resident=0))
+
+
+def _smaps(*heads: str, resident: int = 4, anonymous: int = 0, swapped: int = 0) -> list[str]:
+    sizes = (
+        f"Rss: {resident} kB",
+        f"Anonymous: {anonymous:7} kB",
+        f"Swap: {swapped:7} kB",
+        "VmFlags: rd ex",
+    )
     return [f"{line}\n" for head in heads for line in (head, *sizes)]
