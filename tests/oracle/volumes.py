@@ -25,9 +25,9 @@ def claims(world: World, pod: Body) -> list[Body]:
 def refusal(world: World, pod: Body) -> str:
     """What keeps a pod from every node before any is looked at."""
     for claim_name in names(pod):
-        claim = world.claims.get((namespace(pod), claim_name))
-        if claim is None:
+        if (namespace(pod), claim_name) not in world.claims:
             return f'persistentvolumeclaim "{claim_name}" not found'
+    for claim in claims(world, pod):
         if not claim["spec"].get("volumeName"):
             kind = world.kinds.get(claim["spec"].get("storageClassName", ""), {})
             if kind.get("volumeBindingMode", "Immediate") != LATE:

@@ -112,16 +112,15 @@ class VolumeBinding(WithStorage):
         if not names:
             return None
         space = pod_class.namespace
+        # In the peer's order: which claims VolumeRestrictions does not find, which do not serve,
+        # which are neither bound nor may wait.
         for name, pod in names.items():
-            claim = self.storage.claims.get((space, name))
-            if claim is None:
-                missing = f'persistentvolumeclaim "{name}"'
-                made = f"waiting for ephemeral volume controller to create the {missing}"
-                raise framework.RefusedError(f"{missing} not found" if pod is None else made)
-            self._claim(space, name)
-            if pod is not None and not _owns(pod, claim):
-                whose = f"was not created for pod {space}/{pod.get('name')} (pod is not owner)"
-                raise framework.RefusedError(f"PVC {space}/{name} {whose}")
+            if pod is None and (space, name) not in self.storage.claims:
+                raise framework.RefusedError(f'persistentvolumeclaim "{name}" not found')
+        for name, pod in names.items():
+            self._usable(space, name, pod)
+        for name in names:
+            self._bound_or_late(space, name)
         codes = np.zeros(columns.size, np.int64)
         for _, volume in self.storage.bound(pod_class):
             # The first claim that fails is the last that is looked at.
@@ -132,17 +131,26 @@ class VolumeBinding(WithStorage):
         waits = any(not self.storage.volume_of(pod_class.namespace, name) for name in names)
         return _Choice(self, pod_class, codes) if waits else _Reach(codes)
 
-    def _claim(self, namespace: str, name: str) -> None:
-        claim = self.storage.claims[namespace, name]
-        spec, meta = wire.mapping(claim, "spec"), wire.mapping(claim, "metadata")
-        phase = wire.text(wire.mapping(claim, "status"), "phase")
-        volume = wire.text(spec, "volumeName")
-        known = f'persistentvolumeclaim "{name}"'
-        if phase == "Lost":
+    def _usable(self, namespace: str, name: str, pod: Body | None) -> None:
+        """Refuse a claim that will not serve; ``pod``: the one that it is to be made for alone."""
+        claim, known = self.storage.claims.get((namespace, name)), f'persistentvolumeclaim "{name}"'
+        if claim is None:
+            made = f"waiting for ephemeral volume controller to create the {known}"
+            raise framework.RefusedError(made)
+        if wire.text(wire.mapping(claim, "status"), "phase") == "Lost":
+            volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
             lost = f'bound to non-existent persistentvolume "{volume}"'
             raise framework.RefusedError(f"{known} {lost}")
-        if meta.get("deletionTimestamp") is not None:
+        if wire.mapping(claim, "metadata").get("deletionTimestamp") is not None:
             raise framework.RefusedError(f"{known} is being deleted")
+        if pod is not None and not _owns(pod, claim):
+            whose = f"was not created for pod {namespace}/{pod.get('name')} (pod is not owner)"
+            raise framework.RefusedError(f"PVC {namespace}/{name} {whose}")
+
+    def _bound_or_late(self, namespace: str, name: str) -> None:
+        claim = self.storage.claims[namespace, name]
+        phase = wire.text(wire.mapping(claim, "status"), "phase")
+        volume = wire.text(wire.mapping(claim, "spec"), "volumeName")
         if volume and (phase != "Pending" or volume_promises.is_bound(claim)):
             return
         # One that asks for a volume waits until the volume controller agrees, whatever its class.

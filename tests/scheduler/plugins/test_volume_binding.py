@@ -270,6 +270,15 @@ def test_claims_that_no_node_helps() -> None:
     )
 
 
+def test_a_claim_that_is_not_there_is_named_before_those_that_are_not_bound() -> None:
+    """In whatever order the pod mounts them: nobody will bind a claim that does not exist."""
+    pods = pod("p", **mounts("c", "absent")), pod("p", **mounts("absent", "c"))
+    immediate = kind("made", "csi.example", volumeBindingMode="Immediate"), claim("c", kind="made")
+    assert {clusters.message("p", node("a"), *immediate, each) for each in pods} == {
+        '0/1 nodes are available: persistentvolumeclaim "absent" not found.'
+    }
+
+
 def test_a_volume_that_a_failed_binding_gives_back_wakes_who_waits_for_it() -> None:
     """No object says so: it was only promised."""
     served = profile.default("default-scheduler")

@@ -20,9 +20,10 @@ from tests.kit.clusters import node, pod
 Body = dict[str, Any]
 
 
-def mounts(claim: str) -> Body:
-    """The part of a pod's spec that mounts a claim."""
-    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}
+def mounts(*claims: str) -> Body:
+    """The part of a pod's spec that mounts claims."""
+    names = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    return {"volumes": names}
 
 
 def claim(name: str, *, volume: str = "", kind: str = "", size: str = "1Gi") -> Body:
