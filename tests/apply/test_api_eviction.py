@@ -349,10 +349,17 @@ _PATH = "/api/v1/namespaces/shop/pods/web/eviction"
 
 
 @pytest.mark.parametrize(
-    ("status", "body"), [(409, _MODIFIED), (409, b""), (404, b"<html>no such route</html>")]
+    ("status", "body", "why"),
+    [
+        (409, _MODIFIED, "the pod still exists"),
+        (409, b"", "the pod still exists"),
+        (404, b"<html>no such route</html>", "pods shop/web: HTTP 404: no such route"),
+    ],
 )
-def test_whoever_is_still_there_is_asked_again(play: Play, status: int, body: bytes) -> None:
-    """A conflict over the object, or a path that nobody knows, is not a pod that went."""
+def test_whoever_is_still_there_is_asked_again(
+    play: Play, status: int, body: bytes, why: str
+) -> None:
+    """A conflict over the object, or the page of a proxy, is not a pod that went."""
 
     async def played(world: World) -> None:
         uid = await world.pod()
@@ -361,7 +368,7 @@ def test_whoever_is_still_there_is_asked_again(play: Play, status: int, body: by
         )
         outcome = await world.evict(uid)
         assert not outcome.done
-        assert outcome.detail.startswith("the pod still exists")
+        assert outcome.detail.startswith(why)
         assert (await world.evict(uid)).done
 
     play(played)

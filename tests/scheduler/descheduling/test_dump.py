@@ -50,4 +50,7 @@ def test_what_cannot_be_read_costs_itself_alone() -> None:
     state, warnings = dump.state([node("n1"), pod("p", "n1"), *bad], descheduling.NOW)
     assert [each.pod.name for each in state.residents(0)] == ["p"]
     assert (state.priorities, state.claim_classes) == ({}, {})
-    assert warnings == ("PriorityClass odd is ignored: value is not an integer: 'much'",)
+    assert warnings == (
+        "PriorityClass odd is ignored: value is not an integer: 'much'",
+        "PersistentVolumeClaim c is ignored: spec is not an object: 'large'",
+    )
