@@ -101,10 +101,8 @@ def settled() -> bool:
     return len(pools) == 2 and all(pool <= now and len(pool) == len(now) - 1 for pool in pools)
 
 
-def change(agent: subprocess.Popen[bytes], files: str, value: str) -> dict[str, object]:
-    """One change, and how long it took to arrive."""
-    for name in files.split():
-        (CPUS / name).write_text(value)
+def arrival(agent: subprocess.Popen[bytes]) -> dict[str, object]:
+    """What is seen of a change, and how long it took to arrive."""
     now = online()
     view = until(agent, lambda: numbers(str(seen().get("online", ""))) == now)
     pools = until(agent, settled)
@@ -164,8 +162,11 @@ def main() -> None:
     changes: dict[str, object] = {}
     for name, files, value in CHANGES:
         before = time.time()
-        changes[name] = change(agent, files, value)
-        history.append((before, online()))
+        for file in files.split():
+            (CPUS / file).write_text(value)
+        # They go and come one by one, and a pass may be between two.
+        history += [(before, history[-1][1] | online()), (time.time(), online())]
+        changes[name] = arrival(agent)
     agent.terminate()
     status = agent.wait()
     facts = {
