@@ -145,6 +145,26 @@ def test_nodes_that_are_promised_are_judged_once_and_not_for_each_pod() -> None:
     assert judged == [10, 11, 12]
 
 
+def test_a_node_outside_stays_so_whatever_is_remembered_of_it_as_a_promised_one() -> None:
+    """A gang whose domain it is not in would preempt there: a lack of amounts can be resolved."""
+    cluster = full(2)
+    for number in range(2):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    for name in cluster.leaving:
+        cluster.gone(name)
+    cluster.pod("late", cpu="4", priority=1)
+    core, late = cluster.core, cluster.pods["late"]
+    scheduling = core.cycles["default-scheduler"]
+    _, alone = core.choose(scheduling, late)
+    assert [verdict.resolvable for verdict in alone.values()] == [True, True]
+    elsewhere = framework.Verdict(("node(s) are outside",), resolvable=False)
+    row, promised = core.choose(scheduling, late, {0: elsewhere})
+
+    assert row == -1
+    assert (promised[0], promised[1]) == (elsewhere, alone[1])
+
+
 def _deleted(cluster: Cluster) -> None:
     cluster.gone("high0")
 
