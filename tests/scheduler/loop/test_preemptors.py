@@ -113,6 +113,24 @@ def test_room_on_another_node_is_taken_while_the_victims_are_leaving() -> None:
     assert cluster.place("high") == "n0"
 
 
+def test_a_preemptor_that_lost_its_node_goes_where_it_is_best_like_anybody() -> None:
+    """The node shrank, and no victims help; what was promised there is no reason any more."""
+    cluster = full(1)
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    cluster.node("n0", allocatable={"cpu": "3", "memory": "8Gi"})
+    cluster.settle()
+    assert cluster.core.nominated.node(cluster.pods["high"]) == ""
+    for name in cluster.leaving:
+        cluster.gone(name)
+    cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
+    cluster.node("n1", allocatable={"cpu": "40", "memory": "80Gi"})
+    cluster.now += 30.0
+    cluster.settle()
+
+    assert cluster.place("high") == "n1"
+
+
 class CountingCycle(cycle.Cycle):
     """Counts how often a node is judged with those who are nominated for it."""
 
