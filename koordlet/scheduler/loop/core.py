@@ -305,9 +305,8 @@ class Core:
             if verdict is None:
                 return row, promised
             if len(promised) == len(outside):
-                promised = (
-                    cycle.refused_beside(pod, functools.partial(self._before, pod)) | promised
-                )
+                before = functools.partial(self._before, pod)
+                promised = cycle.refused_beside(pod, before) | promised
             promised[row] = verdict
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
