@@ -92,9 +92,11 @@ class VolumeBinding(WithStorage):
         self._promises: dict[str, volume_promises.VolumePromise] = {}
         self._columns: Columns | None = None
 
-    def attach(self, clock: Callable[[], float]) -> None:
-        """Have a clock, where there is a volume controller that binds claims."""
-        self._clock = clock
+    def attach(
+        self, clock: Callable[[], float] | None, promised: dict[str, tuple[str, str]]
+    ) -> None:
+        """Have a clock where there is a volume controller; ``promised``: by all profiles."""
+        self._clock, self._promised = clock, promised
 
     @property
     def warnings(self) -> Sequence[str]:

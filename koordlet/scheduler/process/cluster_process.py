@@ -18,8 +18,8 @@ from koordlet.model import errors
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
 _PAGE = 500
-#: More than all who write have lanes (bindings and results alone 32): were every lane to wait for an
-#: answer, the lease would be lost that is renewed beside them.
+#: More than those who write have lanes (bindings and results alone: 32). Else, with every lane
+#: waiting for an answer, nobody could renew the lease.
 _CONNECTIONS = 64
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from koordlet.scheduler.framework import RefusedError, profile
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.loop.outcomes import Bind
+from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.storage import SELECTED, Storage
@@ -35,7 +35,7 @@ class PromisedPod:
         assert plugin is not None
         self.plugin, self.storage = plugin, Storage()
         plugin.storage = self.storage
-        plugin.attach(lambda: self.now)
+        plugin.attach(lambda: self.now, {})
         self.core = Core({NAME: served})
         for body in (kind("local"), kind("made", "csi.example"), claim("c", kind=storage_class)):
             self.storage.add(body)
@@ -156,3 +156,24 @@ def test_a_pod_whose_promise_ended_is_promised_anew() -> None:
     again = promised.core.step(60.0)
     assert isinstance(again, Bind)
     assert len(promised.plugin.writes(again.pod, "n")) == 1
+
+
+def test_no_volume_is_promised_by_two_profiles() -> None:
+    """The second would take it from a pod that then waits for it until its time is over."""
+    profiles = {name: profile.default(name) for name in (NAME, "other")}
+    stored = Storage()
+    promised: dict[str, tuple[str, str]] = {}
+    for plugin in profile.plugins(profiles, VolumeBinding):
+        plugin.attach(lambda: 0.0, promised)
+        plugin.storage = stored
+    core = Core(profiles)
+    for body in (kind("local"), claim("c", kind="local"), claim("d", kind="local")):
+        stored.add(body)
+    stored.add(volume("v", kind="local", on="n"))
+    core.node(None, nodes.decode(clusters.node("n")), 0.0)
+    for number, (name, scheduler) in enumerate((("c", NAME), ("d", "other"))):
+        body = clusters.pod(name, schedulerName=scheduler, **mounts(name))
+        core.pod(None, core.decoder.decode(body, number), 0.0)
+    first, second = core.step(0.0), core.step(0.0)
+
+    assert (type(first), type(second)) == (Bind, Refusal)
