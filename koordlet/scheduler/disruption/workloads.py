@@ -149,8 +149,8 @@ class WorkloadIndex:
     def signature(self, pod_class: PodClass) -> Signature | None:
         """The workload of a class, or that it holds room for; ``None``: nothing controls it."""
         reserving = pod_class.reserving
-        kind, name = pod_class.owner if reserving is None else reserving.controller
-        return self.of_controller(pod_class.namespace, kind, name) if kind else None
+        space, kind, name = ("", *pod_class.owner) if reserving is None else reserving.controller
+        return self.of_controller(space or pod_class.namespace, kind, name) if kind else None
 
     def of_controller(self, namespace: str, kind: str, name: str) -> Signature:
         """The workload that a controller stands for."""

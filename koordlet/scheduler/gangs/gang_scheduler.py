@@ -196,7 +196,7 @@ class GangScheduler:
             return ""
         message = admission.refusal(self.book, pod)
         if message:
-            self._core.nominated.drop(pod.key)
+            self._core.nominated.put(pod, "")
             self._gated[pod.key] = None
         return message
 

@@ -220,7 +220,8 @@ class Binder:
 
     def _failed(self, bind: Bind, error: refusals.ObjectsError) -> None:
         again = not isinstance(error, refusals.NotFound)
-        if self._core.unbound(bind.pod, self._clock(), again=again):
+        # Taken back meanwhile, the pod may be assumed on another node: that decision stands.
+        if self._awaits(bind) and self._core.unbound(bind.pod, self._clock(), again=again):
             self._on_bound(bind, error)
 
 

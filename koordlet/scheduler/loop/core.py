@@ -260,7 +260,7 @@ class Core:
     def attempt(self, pod: Pod, now: float) -> Outcome | None:
         """Try a pod that was taken from the queue; ``None``: ``gangs.paused``."""
         if why := self.why_never(pod):
-            self.nominated.drop(pod.key)
+            self.nominated.put(pod, "")
             self.queue.gate(pod, why, now)
             return Refusal(pod, why)
         if self.gangs.serves(pod):
@@ -305,7 +305,8 @@ class Core:
             if verdict is None:
                 return row, promised
             if len(promised) == len(outside):
-                promised |= cycle.refused_beside(pod, functools.partial(self._before, pod))
+                before = functools.partial(self._before, pod)
+                promised = cycle.refused_beside(pod, before) | promised
             promised[row] = verdict
 
     def _before(self, pod: Pod, row: int) -> list[Pod]:
@@ -345,7 +346,7 @@ class Core:
         if isinstance(attempt, str) and self.fair is not None:
             attempt = self.fair.attempt(self, cycle, pod, failure, promised) or attempt
         if not isinstance(attempt, dryrun.Candidate):
-            self.nominated.drop(pod.key)
+            self.nominated.put(pod, "")
             return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
         return preemptors.nominate(self, pod, failure.message, attempt, now)
 

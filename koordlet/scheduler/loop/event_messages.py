@@ -20,7 +20,7 @@ from koordlet.scheduler.quotas.registry import QuotaNotice
 from koordlet.scheduler.rescheduling.move_plan import MovePlan
 from koordlet.scheduler.reservation.spec import ReservationSpec
 
-#: The API server takes no longer notes.
+#: The API server takes no longer notes, in bytes.
 _LONGEST = 1024
 #: Of it, for what comes before a list of pods.
 _HEAD = 32
@@ -191,13 +191,16 @@ def preempted_together(
     regarding = Regarding(kind=kind, name=owner) if kind else None
     batch: list[tuple[Pod, Refusal]] = []
     texts: list[str] = []
+    left = _LONGEST - _HEAD
     for victim, by in several:
         text = f"{victim.name} {_by(victim, by)}"
-        if batch and sum(map(len, texts)) + 2 * len(texts) + len(text) > _LONGEST - _HEAD:
+        size = len(f"{text}, ".encode())
+        if batch and size > left:
             yield _victims(batch, texts, regarding)
-            batch, texts = [], []
+            batch, texts, left = [], [], _LONGEST - _HEAD
         batch.append((victim, by))
         texts.append(text)
+        left -= size
     if batch:
         yield _victims(batch, texts, regarding)
 

@@ -120,9 +120,11 @@ class MigrationController:
             self._watched.core.measures.asked("migration_job", error.code)
             return EvictionResult("Error", str(error))
         job = jobs.read(made)
-        self._count(job)
         self._unseen[job.name] = job, self._now().steady + flow.SETTLE
-        self._made.add(job.uid)
+        shown = self.source.get(job.name)
+        if shown is None or shown.active:  # else it was over before the store had answered
+            self._count(job)
+            self._made.add(job.uid)
         return EvictionResult("Evicted")
 
     def bounds(self, resident: Resident) -> list[tuple[str, str]]:
@@ -373,14 +375,14 @@ class MigrationController:
     def _changed(
         self, _key: informer.Key, old: MigrationJob | None, new: MigrationJob | None
     ) -> None:
-        if old is not None:
-            pod = old.pod.namespace, old.pod.name
-            if names := self._by_pod.pop(pod, frozenset()) - {old.name}:
+        for job in filter(None, (old, new)):
+            pod = job.pod.namespace, job.pod.name
+            if names := self._by_pod.pop(pod, frozenset()) - {job.name}:
                 self._by_pod[pod] = names
         if new is not None and new.active:
             self._count(new)
-        if old is not None and (new is None or not new.active):
-            self._made.discard(old.uid)
+        elif (over := new or old) is not None:
+            self._made.discard(over.uid)
 
     def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
         """The number of jobs in each phase, and the age of the oldest that is under way."""

@@ -87,6 +87,8 @@ class Reporter:
         self._grouped: dict[tuple[str, str, str], list[Bind]] = {}
         self._victims: dict[tuple[str, str, str], list[tuple[Pod, Refusal]]] = {}
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        #: The refusal of a pod whose condition is yet to be written, by UID.
+        self._newest: dict[str, Refusal] = {}
         self._busy = 0
 
     @property
@@ -127,7 +129,9 @@ class Reporter:
         if refusal.pod.reserve_pod_of:
             return
         stored_condition = refusal.reason, refusal.message, refusal.node, refusal.pod.generation
+        self._newest.pop(refusal.pod.uid, None)
         if refusal.pod.stored_condition != stored_condition:
+            self._newest[refusal.pod.uid] = refusal
             self._later(
                 ("condition", refusal.pod.uid), lambda: self._condition(refusal, stored_condition)
             )
@@ -245,17 +249,23 @@ class Reporter:
     async def _condition(
         self, refusal: Refusal, stored_condition: tuple[str, str, str, int]
     ) -> None:
+        uid = refusal.pod.uid
         body = self._events.condition(refusal, new=not refusal.pod.stored_condition[0])
+
+        async def write() -> None:
+            # A newer one has a lane of its own, and may be through already.
+            if self._newest.get(uid) is refusal:
+                patch = objects.Strategic(body)
+                await self._store.patch(ref(refusal.pod), patch, subresource="status")
+
         entry = self._core.queue.get(refusal.pod.key)
-        if entry is None or entry.pod.uid != refusal.pod.uid:
-            return  # it has found a node meanwhile, or is gone
-        if await self._insist(
-            "condition",
-            lambda: self._store.patch(
-                ref(refusal.pod), objects.Strategic(body), subresource="status"
-            ),
-        ):
-            refusal.pod.stored_condition = stored_condition
+        # Else it has found a node meanwhile, or is gone.
+        waits = entry is not None and entry.pod.uid == uid
+        written = waits and await self._insist("condition", write)
+        if self._newest.get(uid) is refusal:
+            del self._newest[uid]
+            if written:
+                refusal.pod.stored_condition = stored_condition
 
     async def _hold(self, refusal: Refusal, places: held_place.HeldPlaces) -> None:
         """Hold the place of a preemptor first, then send its victims away."""

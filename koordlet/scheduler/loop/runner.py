@@ -133,9 +133,9 @@ class Loop:
         self.reservation_controller = self.writers.reservation_controller
         for plugin in plugins(profiles, DynamicResources):
             plugin.attach(self.allocations, self.writers.claim_writer)
-        if not alone:
-            for binding in plugins(profiles, VolumeBinding):
-                binding.attach(steady)
+        promised: dict[str, tuple[str, str]] = {}
+        for binding in plugins(profiles, VolumeBinding):
+            binding.attach(None if alone else steady, promised)
         self.binder = binder.Binder(
             store, self.core, self._bound, steady, lanes=lanes, first=first, leads=leads
         )

@@ -26,7 +26,9 @@ class Replacements:
     def see(self, jobs: Mapping[str, MigrationJob]) -> None:
         """Take in the jobs as they are now, by UID."""
         self._jobs = jobs
-        self._job_of = {pod: job for pod, job in self._job_of.items() if job in jobs}
+        under_way = {uid for uid, job in jobs.items() if job.active}
+        # One that is over has written its own down, or never will.
+        self._job_of = {pod: job for pod, job in self._job_of.items() if job in under_way}
         for job in jobs.values():
             self.name(job, job.status)
 

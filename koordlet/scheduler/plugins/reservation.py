@@ -40,7 +40,9 @@ class Reservation(framework.Plugin):
     """Room that was reserved, for those that it was reserved for."""
 
     name = "Reservation"
-    listens = ActionType.EVERYTHING ^ (ActionType.POD_ENDING | ActionType.NAMESPACE)
+    listens = ActionType.EVERYTHING ^ (
+        ActionType.POD_ENDING | ActionType.NAMESPACE | ActionType.OWNERS
+    )
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         super().__init__(args)

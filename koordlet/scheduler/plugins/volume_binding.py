@@ -92,9 +92,11 @@ class VolumeBinding(WithStorage):
         self._promises: dict[str, volume_promises.VolumePromise] = {}
         self._columns: Columns | None = None
 
-    def attach(self, clock: Callable[[], float]) -> None:
-        """Have a clock, where there is a volume controller that binds claims."""
-        self._clock = clock
+    def attach(
+        self, clock: Callable[[], float] | None, promised: dict[str, tuple[str, str]]
+    ) -> None:
+        """Have a clock where there is a volume controller; ``promised``: by all profiles."""
+        self._clock, self._promised = clock, promised
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -193,8 +195,6 @@ class VolumeBinding(WithStorage):
         promise = self._promises.get(pod.uid)
         if promise is None or promise.written is not None:
             return ()  # written again, it would hide that a provisioner has failed
-        if self._clock is not None:
-            self._promises[pod.uid] = dataclasses.replace(promise, written=self._clock())
         return promise.patches(self.storage)
 
     def preparing(self, pod: Pod, node: str) -> float:
@@ -202,6 +202,9 @@ class VolumeBinding(WithStorage):
         if self._clock is None or promise is None or columns is None or node not in columns.rows:
             return 0.0
         chosen, now = columns.chosen(columns.rows[node]), self._clock()
+        if promise.written is None:
+            # Asked as soon as the store has answered, however long that took.
+            promise = self._promises[pod.uid] = dataclasses.replace(promise, written=now)
         waits = promise.outstanding(self.storage, chosen, now, self._patience)
         return _LOOK if waits else 0.0
 

@@ -37,7 +37,7 @@ class VolumePromise:
     node: str
     #: Claim to volume, empty: it is to be made.
     volumes: Mapping[tuple[str, str], str]
-    #: When it was written; ``None``: not yet.
+    #: When the store had answered to its writes; ``None``: not yet.
     written: float | None = None
 
     def patches(self, storage: Storage) -> Sequence[Patch]:
@@ -49,7 +49,7 @@ class VolumePromise:
 
     def outstanding(self, storage: Storage, node: Node, now: float, patience: float) -> list[str]:
         """The claims that are not bound yet; ``RefusedError``: the promise has failed."""
-        age = now - (now if self.written is None else self.written)
+        age = 0.0 if self.written is None else now - self.written
         waiting = []
         for key, volume in self.volumes.items():
             claim = storage.claims.get(key)

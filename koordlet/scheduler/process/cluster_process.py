@@ -18,8 +18,9 @@ from koordlet.model import errors
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 #: Lists of a cluster are taken in large pages: this is no node agent.
 _PAGE = 500
-#: For bindings, conditions, events and single reads together.
-_CONNECTIONS = 32
+#: More than those who write have lanes (bindings and results alone: 32). Else, with every lane
+#: waiting for an answer, nobody could renew the lease.
+_CONNECTIONS = 64
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ) -> bool:

@@ -120,10 +120,10 @@ class ReservationSpec:
     fault: str = ""
 
     @property
-    def controller(self) -> tuple[str, str]:
-        """Kind and name of the controller whose pods alone may use it; empty: others may."""
+    def controller(self) -> tuple[str, str, str]:
+        """Namespace, kind and name of the controller whose pods alone may use it; empty: any."""
         only = self.owners[0].controller if len(self.owners) == 1 else None
-        return ("", "") if only is None else (only.kind, only.name)
+        return ("", "", "") if only is None else (only.namespace, only.kind, only.name)
 
     @property
     def expires_at(self) -> float | None:
@@ -141,8 +141,8 @@ class ReservePodTraits:
     pinned: str = ""
     #: For a unit or process of its node: what that uses is part of what the node uses already.
     resident: bool = False
-    #: Kind and name of the controller whose pods alone may take it; empty: others may.
-    controller: tuple[str, str] = ("", "")
+    #: Namespace, kind and name of the controller whose pods alone may take it; empty: any.
+    controller: tuple[str, str, str] = ("", "", "")
     #: Only where running pods may be adopted: then the class is the reservation's own.
     adopting: ReservationSpec | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -150,3 +151,57 @@ def test_a_plugin_writes_nothing_while_another_scheduler_may_lead() -> None:
 
     assert [type(error) for error in errors] == [refusals.Unavailable]
     assert core.awaits(decision.pod) is False
+
+
+class LatePlugin(framework.Plugin):
+    """A plugin that waits, and refuses when it is asked again; ``meanwhile`` comes in between."""
+
+    asked = 0
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__({})
+        self._meanwhile = meanwhile
+
+    def preparing(self, pod: Pod, node: str) -> float:
+        self.asked += 1
+        if self.asked > 1:
+            raise framework.RefusedError(f"{pod.name} was promised nothing on {node}")
+        loop = asyncio.get_running_loop()
+        # The first turn is that of the task that waits, the second comes while it does.
+        loop.call_soon(loop.call_soon, self._meanwhile)
+        return 0.001
+
+
+def test_a_decision_that_was_replaced_while_it_waited_does_not_undo_its_successor() -> None:
+    """The pod was taken back and found another node before the plugin was asked again."""
+    core = Core({NAME: profile.default(NAME)})
+    old = nodes.decode(clusters.node("n"))
+    core.node(None, old, 0.0)
+    core.pod(None, _pod(core), 0.0)
+    first = core.step(0.0)
+    assert isinstance(first, Bind)
+    again: list[object] = []
+
+    def elsewhere() -> None:
+        core.unbound(first.pod, 0.0)
+        core.node(old, nodes.decode(clusters.node("n", spec={"unschedulable": True})), 0.0)
+        core.node(None, nodes.decode(clusters.node("m")), 0.0)
+        again.append(core.step(60.0))
+
+    late = LatePlugin(elsewhere)
+    errors: list[refusals.ObjectsError | None] = []
+
+    async def body() -> None:
+        store: Any = UnaskedStore()
+        binding = binder.Binder(store, core, lambda _, error: errors.append(error), lambda: 0.0)
+        binding.submit(dataclasses.replace(first, plugins=(late,)))
+        working = asyncio.ensure_future(binding.run())
+        await deadline.comes(lambda: late.asked > 1)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(body())
+
+    (second,) = again
+    assert isinstance(second, Bind)
+    assert (second.node, core.awaits(second.pod), errors) == ("m", True, [])

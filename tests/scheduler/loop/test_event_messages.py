@@ -42,3 +42,15 @@ def test_events_name_every_victim_of_an_owner_however_many_there_are() -> None:
     assert [*together("ReplicaSet", "web", [(victims[0], by)])] == [
         event_messages.preempted(victims[0], by)
     ]
+
+
+def test_a_group_of_any_name_costs_no_victim_its_name() -> None:
+    """The API server counts bytes, and an annotation that names a gang may hold any letters."""
+    decoder = Decoder({})
+    high = decoder.decode(clusters.pod("high"), 0)
+    by = Refusal(high, "", node="n", group="d/größenänderung-für-übermorgen")
+    victims = [decoder.decode(clusters.pod(f"low-{number}.", on="n"), 0) for number in range(40)]
+    several = [(victim, by) for victim in victims]
+    notes = [*event_messages.preempted_together("ReplicaSet", "web", several)]
+
+    assert max(len(note.text.encode()) for note in notes) <= 1024

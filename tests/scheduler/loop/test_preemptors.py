@@ -113,6 +113,24 @@ def test_room_on_another_node_is_taken_while_the_victims_are_leaving() -> None:
     assert cluster.place("high") == "n0"
 
 
+def test_a_preemptor_that_lost_its_node_goes_where_it_is_best_like_anybody() -> None:
+    """The node shrank, and no victims help; what was promised there is no reason any more."""
+    cluster = full(1)
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    cluster.node("n0", allocatable={"cpu": "3", "memory": "8Gi"})
+    cluster.settle()
+    assert cluster.core.nominated.node(cluster.pods["high"]) == ""
+    for name in cluster.leaving:
+        cluster.gone(name)
+    cluster.node("n0", allocatable={"cpu": "4", "memory": "8Gi"})
+    cluster.node("n1", allocatable={"cpu": "40", "memory": "80Gi"})
+    cluster.now += 30.0
+    cluster.settle()
+
+    assert cluster.place("high") == "n1"
+
+
 class CountingCycle(cycle.Cycle):
     """Counts how often a node is judged with those who are nominated for it."""
 
@@ -143,6 +161,26 @@ def test_nodes_that_are_promised_are_judged_once_and_not_for_each_pod() -> None:
         judged.append(counting.judged)
 
     assert judged == [10, 11, 12]
+
+
+def test_a_node_outside_stays_so_whatever_is_remembered_of_it_as_a_promised_one() -> None:
+    """A gang whose domain it is not in would preempt there: a lack of amounts can be resolved."""
+    cluster = full(2)
+    for number in range(2):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    for name in cluster.leaving:
+        cluster.gone(name)
+    cluster.pod("late", cpu="4", priority=1)
+    core, late = cluster.core, cluster.pods["late"]
+    scheduling = core.cycles["default-scheduler"]
+    _, alone = core.choose(scheduling, late)
+    assert [verdict.resolvable for verdict in alone.values()] == [True, True]
+    elsewhere = framework.Verdict(("node(s) are outside",), resolvable=False)
+    row, promised = core.choose(scheduling, late, {0: elsewhere})
+
+    assert row == -1
+    assert (promised[0], promised[1]) == (elsewhere, alone[1])
 
 
 def _deleted(cluster: Cluster) -> None:

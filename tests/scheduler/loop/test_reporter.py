@@ -111,6 +111,41 @@ def test_victims_beyond_the_budget_of_events_share_one() -> None:
     ]
 
 
+class StumblingStore(ListeningStore):
+    """A store that does not take the first condition; ``meanwhile`` comes before the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], None]] = []
+
+    async def patch(self, ref: objects.Ref, patch: Any, **more: Any) -> objects.Object:
+        if self.meanwhile:
+            self.meanwhile.pop()()
+            raise refusals.Unavailable("in a moment")
+        return await super().patch(ref, patch, **more)
+
+
+def test_a_condition_that_is_tried_again_does_not_replace_a_newer_one() -> None:
+    """The pod was tried again while its first refusal could not be written."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
+    core.pod(None, pod, 0.0)
+    store: Any = StumblingStore()
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events)
+    store.meanwhile.append(lambda: reporting.refused(Refusal(pod, "no room", node="n")))
+
+    async def body() -> None:
+        reporting.refused(Refusal(pod, "no nodes"))
+        working = asyncio.ensure_future(reporting.run())
+        await deadline.comes(lambda: reporting.idle)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(body())
+    assert [condition["message"] for condition in store.conditions] == ["no room"]
+
+
 async def _reported(
     core: Core,
     store: Any,

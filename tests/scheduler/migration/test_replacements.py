@@ -31,6 +31,17 @@ def test_a_pod_that_a_job_names_as_its_replacement_came_for_no_other() -> None:
     assert not known.of_other(other, new)
 
 
+def test_a_replacement_that_a_job_never_wrote_down_is_free_again_when_the_job_is_over() -> None:
+    """It was ended in between: who has lost a pod meanwhile gets it, and not after half an hour."""
+    mine, other, new = job("mine"), job("other"), pod("new", "new", on="n2")
+    known = Replacements()
+    known.see({"mine": mine, "other": other})
+    known.name(mine, dataclasses.replace(mine.status, pod=PodRef("d", "new", "new")))
+    known.see({"mine": job("mine", Phase.ABORTED), "other": other})
+
+    assert not known.of_other(other, new)
+
+
 def test_a_pod_in_the_room_of_a_job_under_way_came_for_that_one() -> None:
     """The room of a job that is over may have been taken for any; others' rooms have no job."""
     mine, other, over = job("mine"), job("other"), job("over", Phase.FAILED)

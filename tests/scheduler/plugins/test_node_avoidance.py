@@ -88,6 +88,17 @@ def test_room_for_a_workload_is_held_where_its_pods_will_go(owners: list[Body], 
     assert held["node"] == node
 
 
+@pytest.mark.parametrize(("namespace", "node"), [("d", "full"), ("e", "empty")])
+def test_the_namespace_of_the_owner_says_whose_room_it_is(namespace: str, node: str) -> None:
+    """Its template may name another, or none."""
+    owner = {"controller": {"kind": "ReplicaSet", "name": "web-1", "namespace": namespace}}
+    others = {"namespace": "e" if namespace == "d" else "d"}
+    room = reservations.reservation("room", owners=[owner], cpu="1", template_meta=others)
+    loaded = inventory.load([REPLICA_SET, *NODES, avoids("empty"), room])
+    (held,) = simulation.Simulation(loaded, now=START).run().reservations
+    assert held["node"] == node
+
+
 def test_of_two_avoided_nodes_the_one_with_less_weight_is_taken() -> None:
     """Whatever all other scores say."""
     lists = avoids("empty", weight=60), avoids("full", weight=59)

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
+from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.objects import nodes
 from tests.kit import reservations
 from tests.kit.clusters import HOST, node, pod, tried
 from tests.kit.reservations import affinity, drawn, drew, message, reservation, states
@@ -380,3 +385,16 @@ def test_a_pod_in_operating_mode_is_room_for_another() -> None:
     assert outcome["reservations"] == []
     holder["status"] = {"phase": "Pending"}
     assert reservations.drew(node("n"), holder, web("a", cpu="2")) == {}
+
+
+def test_who_waits_for_a_reservation_is_woken_by_no_service_or_controller() -> None:
+    """Every rollout makes a ReplicaSet: all who wait would be tried again for each."""
+    core = Core({"default-scheduler": profile.default("default-scheduler")})
+    core.node(None, nodes.decode(node("n")), 0.0)
+    body = web("x", cpu="1", meta={"annotations": affinity(name="r")})
+    core.pod(None, core.decoder.decode(body, 0), 0.0)
+    assert isinstance(core.step(0.0), Refusal)
+    core.wake(ClusterEvent(ActionType.OWNERS, namespace="d"), 20.0)
+    assert core.step(40.0) is None
+    core.wake(ClusterEvent(ActionType.NODE_NEW), 60.0)
+    assert isinstance(core.step(80.0), Refusal)
