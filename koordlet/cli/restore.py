@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     unit = args.after_stop or args.after_wait
     alone = unit is not None or args.when_overdue
     # Nobody meant a file that is not there; a mistake in one is no reason to leave limits in place.
-    mistyped = args.config is not None and not Path(args.config).exists()
+    mistyped = args.config is not None and not os.access(args.config, os.F_OK)
     config = bootstrap.effective(args, {}) if mistyped and not alone else _usable(args)
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:

@@ -61,6 +61,9 @@ def test_a_mistake_in_the_configuration_does_not_keep_limits_in_place(
     assert f"no journal {state}/lib/journal" in err
     assert cli.main(["restore", "--config", f"{config}l", "--state-dir", str(state)]) == 2
     assert "no such file" in capsys.readouterr().err
+    endless = str(tmp_path / ("a" * 300))
+    assert cli.main(["restore", "--config", endless, "--state-dir", str(state)]) == 2
+    assert endless in capsys.readouterr().err
 
 
 def test_each_problem_of_a_configuration_has_its_line_and_what_is_in_force_follows(
