@@ -18,6 +18,7 @@ import logging
 import math
 import select
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import UTC, datetime
@@ -71,6 +72,8 @@ class Sink:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        #: Held for one line: none begins inside of another, and poll answers one thread at a time.
+        self._lock = threading.RLock()
         #: Lines that could not be written.
         self.lost = 0
         self._patience = _PATIENCE
@@ -86,7 +89,12 @@ class Sink:
 
     def write_line(self, line: str) -> None:
         """Write one line, or count it as lost."""
+        with self._lock:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
         text = f"\n{line}\n" if self._cut else f"{line}\n"
+        start = 0
         try:
             for start in range(0, len(text), _PIECE):
                 if not self._has_room():
@@ -96,11 +104,14 @@ class Sink:
                 self._stream.write(text[start : start + _PIECE])
                 self._stream.flush()
             self._cut = False
-        except UnicodeError:
-            self._ascii(line)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             # ValueError: the stream is closed.
-            self.lost += 1
+            if not isinstance(error, UnicodeError) or line.isascii():
+                self.lost += 1
+                return
+            # A terminal of another encoding, or half a character from a file name.
+            self._cut |= start > 0
+            self._write(line.encode("ascii", "backslashreplace").decode("ascii"))
 
     def _has_room(self) -> bool:
         """Whether a write ends at once: a reader that hangs would hold the agent for ever."""
@@ -109,14 +120,6 @@ class Sink:
         room = bool(self._poll.poll(self._patience))
         self._patience = _PATIENCE if room else 0
         return room
-
-    def _ascii(self, line: str) -> None:
-        """A terminal of another encoding, or half a character from a file name."""
-        try:
-            self._stream.write(line.encode("ascii", "backslashreplace").decode("ascii") + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self.lost += 1
 
     # structlog's loggers are called by the name of the level.
     debug = info = warning = error = critical = msg = write_line
