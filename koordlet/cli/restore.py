@@ -109,17 +109,26 @@ def _keeper(
 
 
 def _usable(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
-    """The configuration; the last good one where the operator's file cannot be used."""
+    """The configuration; the next best one where the operator's cannot be used."""
     try:
         return bootstrap.effective(args, {})
     except errors.ConfigError as error:
-        if not quiet:
-            output.print_error(error, as_json=False)
-            output.say("going on without the configuration file")
-    try:
-        return bootstrap.start(args, {}).config
-    except errors.ConfigError:
-        return loader.from_text(None, places.DEFAULT_PATH, {}, {})
+        refused = error
+    config, without = _next_best(args)
+    if not quiet:
+        output.print_error(refused, as_json=False)
+        output.say(f"going on without {without}")
+    return config
+
+
+def _next_best(args: argparse.Namespace) -> tuple[sourced.Effective, str]:
+    """The last good configuration, the file alone, or the built-in values; what is left out."""
+    with contextlib.suppress(errors.ConfigError):
+        return bootstrap.start(args, {}).config, "the configuration file"
+    with contextlib.suppress(errors.ConfigError):
+        return loader.load(args.config, {}, {}), "the variables KOORDLET_*"
+    built_in = loader.from_text(None, places.DEFAULT_PATH, {}, {})
+    return built_in, "the configuration file and the variables KOORDLET_*"
 
 
 class _Job:
