@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -42,7 +43,7 @@ for _name, _module in _unwanted.items():
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
-#: Milliseconds that a line waits for its reader; those after one that waited in vain do not.
+#: Milliseconds that a write waits for its reader; those after one that waited in vain do not.
 _PATIENCE = 250
 #: Characters in one write: at most 4096 bytes, which a pipe that has room takes at once.
 _PIECE = 1_000
@@ -67,6 +68,21 @@ _SECRET_WORDS = frozenset(
 _SECRET_PAIRS = ("private_key", "api_key", "access_key")
 
 
+class Room:
+    """Whether a write to a descriptor ends soon: a reader that hangs would hold us for ever."""
+
+    def __init__(self, number: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(number, select.POLLOUT)
+        self._patience = _PATIENCE
+
+    def is_there(self) -> bool:
+        """Whether a pipe takes a page now, or soon where it took the last one."""
+        room = bool(self._poll.poll(self._patience))
+        self._patience = _PATIENCE if room else 0
+        return room
+
+
 class Sink:
     """A stream that swallows its own failures, and counts them."""
 
@@ -76,16 +92,11 @@ class Sink:
         self._lock = threading.RLock()
         #: Lines that could not be written.
         self.lost = 0
-        self._patience = _PATIENCE
         #: Its end was lost: the next line begins with the newline.
         self._cut = False
-        self._poll: select.poll | None = None
-        try:
-            number = stream.fileno()
-        except (OSError, ValueError):
-            return  # in memory, or closed
-        self._poll = select.poll()
-        self._poll.register(number, select.POLLOUT)
+        self._room: Room | None = None
+        with contextlib.suppress(OSError, ValueError):  # in memory, or closed
+            self._room = Room(stream.fileno())
 
     def write_line(self, line: str) -> None:
         """Write one line, or count it as lost."""
@@ -97,7 +108,7 @@ class Sink:
         start = 0
         try:
             for start in range(0, len(text), _PIECE):
-                if not self._has_room():
+                if self._room is not None and not self._room.is_there():
                     self.lost += 1
                     self._cut |= start > 0
                     return
@@ -112,14 +123,6 @@ class Sink:
             # A terminal of another encoding, or half a character from a file name.
             self._cut |= start > 0
             self._write(line.encode("ascii", "backslashreplace").decode("ascii"))
-
-    def _has_room(self) -> bool:
-        """Whether a write ends at once: a reader that hangs would hold the agent for ever."""
-        if self._poll is None:
-            return True
-        room = bool(self._poll.poll(self._patience))
-        self._patience = _PATIENCE if room else 0
-        return room
 
     # structlog's loggers are called by the name of the level.
     debug = info = warning = error = critical = msg = write_line
