@@ -68,7 +68,7 @@ _SECRET_WORDS = frozenset(
 _SECRET_PAIRS = ("private_key", "api_key", "access_key")
 
 
-class Room:
+class WriteRoom:
     """Whether a write to a descriptor ends soon: a reader that hangs would hold us for ever."""
 
     def __init__(self, number: int) -> None:
@@ -94,9 +94,9 @@ class Sink:
         self.lost = 0
         #: Its end was lost: the next line begins with the newline.
         self._cut = False
-        self._room: Room | None = None
+        self._room: WriteRoom | None = None
         with contextlib.suppress(OSError, ValueError):  # in memory, or closed
-            self._room = Room(stream.fileno())
+            self._room = WriteRoom(stream.fileno())
 
     def write_line(self, line: str) -> None:
         """Write one line, or count it as lost."""

@@ -69,7 +69,7 @@ class _Unwaiting(_Forgiving):
         super().__init__(number, "w", closefd=False)
         from koordlet import log  # noqa: PLC0415 -- a service logs, a command seldom
 
-        self._room = log.Room(number)
+        self._room = log.WriteRoom(number)
 
     def write(self, data: Any) -> int:
         """Write as much as fits where anything does."""
