@@ -13,11 +13,13 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
 import select
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import UTC, datetime
@@ -41,7 +43,7 @@ for _name, _module in _unwanted.items():
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
-#: Milliseconds that a line waits for its reader; those after one that waited in vain do not.
+#: Milliseconds that a write waits for its reader; those after one that waited in vain do not.
 _PATIENCE = 250
 #: Characters in one write: at most 4096 bytes, which a pipe that has room takes at once.
 _PIECE = 1_000
@@ -66,57 +68,61 @@ _SECRET_WORDS = frozenset(
 _SECRET_PAIRS = ("private_key", "api_key", "access_key")
 
 
+class WriteRoom:
+    """Whether a write to a descriptor ends soon: a reader that hangs would hold us for ever."""
+
+    def __init__(self, number: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(number, select.POLLOUT)
+        self._patience = _PATIENCE
+
+    def is_there(self) -> bool:
+        """Whether a pipe takes a page now, or soon where it took the last one."""
+        room = bool(self._poll.poll(self._patience))
+        self._patience = _PATIENCE if room else 0
+        return room
+
+
 class Sink:
     """A stream that swallows its own failures, and counts them."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        #: Held for one line: none begins inside of another, and poll answers one thread at a time.
+        self._lock = threading.RLock()
         #: Lines that could not be written.
         self.lost = 0
-        self._patience = _PATIENCE
         #: Its end was lost: the next line begins with the newline.
         self._cut = False
-        self._poll: select.poll | None = None
-        try:
-            number = stream.fileno()
-        except (OSError, ValueError):
-            return  # in memory, or closed
-        self._poll = select.poll()
-        self._poll.register(number, select.POLLOUT)
+        self._room: WriteRoom | None = None
+        with contextlib.suppress(OSError, ValueError):  # in memory, or closed
+            self._room = WriteRoom(stream.fileno())
 
     def write_line(self, line: str) -> None:
         """Write one line, or count it as lost."""
+        with self._lock:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
         text = f"\n{line}\n" if self._cut else f"{line}\n"
+        start = 0
         try:
             for start in range(0, len(text), _PIECE):
-                if not self._has_room():
+                if self._room is not None and not self._room.is_there():
                     self.lost += 1
                     self._cut |= start > 0
                     return
                 self._stream.write(text[start : start + _PIECE])
                 self._stream.flush()
             self._cut = False
-        except UnicodeError:
-            self._ascii(line)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             # ValueError: the stream is closed.
-            self.lost += 1
-
-    def _has_room(self) -> bool:
-        """Whether a write ends at once: a reader that hangs would hold the agent for ever."""
-        if self._poll is None:
-            return True
-        room = bool(self._poll.poll(self._patience))
-        self._patience = _PATIENCE if room else 0
-        return room
-
-    def _ascii(self, line: str) -> None:
-        """A terminal of another encoding, or half a character from a file name."""
-        try:
-            self._stream.write(line.encode("ascii", "backslashreplace").decode("ascii") + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self.lost += 1
+            if not isinstance(error, UnicodeError) or line.isascii():
+                self.lost += 1
+                return
+            # A terminal of another encoding, or half a character from a file name.
+            self._cut |= start > 0
+            self._write(line.encode("ascii", "backslashreplace").decode("ascii"))
 
     # structlog's loggers are called by the name of the level.
     debug = info = warning = error = critical = msg = write_line

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from concurrent import futures
 from typing import Any
 
 import pytest
@@ -204,6 +205,26 @@ class TestFailures:
         assert [json.loads(line)["event"] for line in whole[: written - 1]] == ["a.b"] * (
             written - 1
         )
+
+    def test_two_threads_at_a_reader_that_hangs(self) -> None:
+        """Each loses its line, and neither an answer of the other's."""
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            sink = log.configure(stream=stream)
+            os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
+            with futures.ThreadPoolExecutor(2) as threads:
+                assert list(threads.map(sink.write_line, ["a", "b"])) == [None, None]
+        os.close(reading)
+
+        assert sink.lost == 2
+
+    def test_a_character_that_the_encoding_lacks_late_in_a_long_line(self) -> None:
+        """What was written of it before ends there, and the line follows as a whole."""
+        binary = io.BytesIO()
+        sink = log.Sink(io.TextIOWrapper(binary, encoding="ascii"))
+        sink.write_line(f"{'x' * 1_500}\xe9")
+
+        assert binary.getvalue().decode().splitlines()[1:] == [f"{'x' * 1_500}\\xe9"]
 
     def test_closed(self) -> None:
         """A closed stream costs the lines."""

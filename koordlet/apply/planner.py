@@ -207,10 +207,15 @@ def _plan(
         steps=steps,
         evictions=tuple(e for _, d in decisions for e in d.evictions),
         signals=tuple(s for _, d in decisions for s in d.signals),
-        conditions=(
-            *round_.conditions,
-            *_crowds(now),
-            *(c for _, d in decisions for c in d.conditions),
+        # Several policies may limit with the same group, and report the same of it.
+        conditions=tuple(
+            dict.fromkeys(
+                (
+                    *round_.conditions,
+                    *_crowds(now),
+                    *(c for _, d in decisions for c in d.conditions),
+                )
+            )
         ),
         ledger=round_.ledger,
         conflicts=tuple(conflicts),

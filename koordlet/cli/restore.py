@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     unit = args.after_stop or args.after_wait
     alone = unit is not None or args.when_overdue
     # Nobody meant a file that is not there; a mistake in one is no reason to leave limits in place.
-    mistyped = args.config is not None and not Path(args.config).exists()
+    mistyped = args.config is not None and not os.access(args.config, os.F_OK)
     config = bootstrap.effective(args, {}) if mistyped and not alone else _usable(args)
     log.configure(config.config.log.level, config.config.log.format)
     if not alone:
@@ -109,17 +109,26 @@ def _keeper(
 
 
 def _usable(args: argparse.Namespace, *, quiet: bool = False) -> sourced.Effective:
-    """The configuration; the last good one where the operator's file cannot be used."""
+    """The configuration; the next best one where the operator's cannot be used."""
     try:
         return bootstrap.effective(args, {})
     except errors.ConfigError as error:
-        if not quiet:
-            output.print_error(error, as_json=False)
-            output.say("going on without the configuration file")
-    try:
-        return bootstrap.start(args, {}).config
-    except errors.ConfigError:
-        return loader.from_text(None, places.DEFAULT_PATH, {}, {})
+        refused = error
+    config, without = _next_best(args)
+    if not quiet:
+        output.print_error(refused, as_json=False)
+        output.say(f"going on without {without}")
+    return config
+
+
+def _next_best(args: argparse.Namespace) -> tuple[sourced.Effective, str]:
+    """The last good configuration, the file alone, or the built-in values; what is left out."""
+    with contextlib.suppress(errors.ConfigError):
+        return bootstrap.start(args, {}).config, "the configuration file"
+    with contextlib.suppress(errors.ConfigError):
+        return loader.load(args.config, {}, {}), "the variables KOORDLET_*"
+    built_in = loader.from_text(None, places.DEFAULT_PATH, {}, {})
+    return built_in, "the configuration file and the variables KOORDLET_*"
 
 
 class _Job:

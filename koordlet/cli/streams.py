@@ -10,7 +10,8 @@ Rules:
 3. A write to standard output that fails for another reason than a reader that has gone is an error
    of ours, with the reason.
 4. A write to standard error that fails is forgotten: there is nobody to tell, and an agent does not
-   end because its log is full, or because whoever read it did.
+   end because its log is full, or because whoever read it did. Nor does a service wait for one who
+   does not read on; other commands wait, as their reader may be ``less``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ import sys
 from typing import Any, cast
 
 from koordlet.model import errors
+
+#: Commands that stay, and have other things to do than to be read.
+SERVICES = ("run", "scheduler", "descheduler", "webhook")
+#: Bytes that a pipe with room takes at once.
+_PAGE = 4096
 
 
 class LostError(errors.HostError):
@@ -56,7 +62,22 @@ class _Forgiving(io.FileIO):
             return memoryview(data).nbytes
 
 
-def prepare() -> None:
+class _Unwaiting(_Forgiving):
+    """A descriptor that forgets what its reader does not take soon."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "w", closefd=False)
+        from koordlet import log  # noqa: PLC0415 -- a service logs, a command seldom
+
+        self._room = log.WriteRoom(number)
+
+    def write(self, data: Any) -> int:
+        """Write as much as fits where anything does."""
+        whole = memoryview(data)
+        return super().write(whole[:_PAGE]) if self._room.is_there() else whole.nbytes
+
+
+def prepare(*, serving: bool = False) -> None:
     """Make the process's streams so; once, at its start."""
     for number in range(3):
         try:
@@ -73,7 +94,7 @@ def prepare() -> None:
     )
     err = cast("io.TextIOWrapper | None", sys.stderr)
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(_Forgiving(2, "w", closefd=False)),
+        io.BufferedWriter(_Unwaiting(2) if serving else _Forgiving(2, "w", closefd=False)),
         encoding="utf-8" if err is None else err.encoding,
         errors="backslashreplace",
         line_buffering=True,

@@ -39,18 +39,23 @@ class Lock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(handle, 64, 0).decode("ascii", "replace").strip() or "unknown"
+            holder = os.pread(handle, 64, 0).decode("ascii", "replace").strip()
             os.close(handle)
+            look = f"ps -fp {holder}" if holder else f"fuser -v {self.path}"
             raise errors.TakenError(
-                f"another koordlet is running ({self._describe(holder)})",
+                f"another koordlet is running ({self._describe(holder or 'unknown')})",
                 culprit=str(self.path),
-                fix=f"stop it first, or look at it: ps -fp {holder}",
+                fix=f"stop it first, or look at it: {look}",
             ) from None
         pid_line = b"%d\n" % os.getpid()
-        with contextlib.suppress(OSError):  # a full disk costs the name of the holder, not the lock
+        try:
             # In this order the file is never empty, and so its end is no reason to write it out.
             os.pwrite(handle, pid_line, 0)
             os.ftruncate(handle, len(pid_line))
+        except OSError:
+            # A full disk costs the name of the holder, not the lock; an earlier one's is wrong.
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, 0)
         self._file = handle
 
     def release(self) -> None:

@@ -55,6 +55,22 @@ def test_agreement_is_no_conflict() -> None:
     assert (len(made.steps), made.conflicts) == (1, ())
 
 
+def test_a_condition_that_two_policies_report_is_there_once() -> None:
+    """So it is with a latency-sensitive workload inside a best-effort group."""
+    both = decision.Condition(type="Inside", reason="R", subject="t/web")
+    own = decision.Condition(type="Inside", reason="R", subject="t/other")
+    outcomes = [
+        chain.Outcome(
+            stem=stem,
+            mode=plan.Mode.ENFORCE,
+            decision=decision.Decision(next_state=None, conditions=conditions),
+        )
+        for stem, conditions in (("first", (both, own)), ("second", (both,)))
+    ]
+
+    assert draft(*outcomes).conditions == (both, own)
+
+
 @pytest.mark.parametrize(
     ("owned", "narrow", "written", "by"),
     [

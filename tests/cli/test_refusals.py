@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,27 @@ def test_a_mistake_in_the_configuration_does_not_keep_limits_in_place(
     assert f"no journal {state}/lib/journal" in err
     assert cli.main(["restore", "--config", f"{config}l", "--state-dir", str(state)]) == 2
     assert "no such file" in capsys.readouterr().err
+    endless = str(tmp_path / ("a" * 300))
+    assert cli.main(["restore", "--config", endless, "--state-dir", str(state)]) == 2
+    assert endless in capsys.readouterr().err
+
+
+def test_a_mistake_in_the_environment_leaves_the_file_in_force(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The file says where the journal is, and nothing is wrong with it."""
+    config, state = tmp_path / "c.yaml", tmp_path / "state"
+    config.write_text(
+        f"apiVersion: koordlet.io/v1\nkind: Config\nstate: {{dir: {json.dumps(str(state))}}}\n"
+    )
+    monkeypatch.setenv("KOORDLET_MOED", "observe")
+
+    assert cli.main(["restore", "--config", str(config)]) == 0
+
+    wrong, without, where = capsys.readouterr().err.splitlines()
+    assert wrong.startswith("koordlet: KOORDLET_MOED: ")
+    assert without == "koordlet: going on without the variables KOORDLET_*"
+    assert f"no journal {state}/lib/journal" in where
 
 
 def test_each_problem_of_a_configuration_has_its_line_and_what_is_in_force_follows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from koordlet.cli import streams
 from tests.kit import deadline
 
 CHECKOUT = Path(__file__).parents[2]
@@ -136,3 +138,30 @@ def test_interrupted_while_importing(moment: str) -> None:
     done = interrupted_at([moment])
 
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("command", streams.SERVICES)
+def test_a_service_goes_on_beside_a_log_that_nobody_reads(command: str) -> None:
+    """The pipe is full before it starts: the first thing that it says would wait for ever."""
+    reading, writing = os.pipe()
+    os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
+
+    words = [sys.executable, "-m", "koordlet", command, "--no-such-option"]
+    done = subprocess.run(
+        words, stderr=writing, check=False, cwd=CHECKOUT, timeout=deadline.PATIENCE
+    )
+
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert (done.returncode, set(pipe.read())) == (2, {"x"})
+
+
+def test_a_service_says_all_to_a_log_that_is_read() -> None:
+    """Also more than one write to a pipe takes at once."""
+    code = (
+        "import sys; from koordlet.cli import streams; streams.prepare(serving=True);"
+        "sys.stderr.write('y' * 300_000)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+    assert len(done.stderr) == 300_000

@@ -57,13 +57,15 @@ def test_a_full_disk_costs_the_name_of_the_holder(
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    (ram / "lock").write_text("312\n")  # of an earlier holder
     with monkeypatch.context() as disk:
         disk.setattr(os, "pwrite", full)
         mine = lock.Lock(ram / "lock")
         mine.acquire()
 
-    with pytest.raises(errors.TakenError, match="unknown"):
+    with pytest.raises(errors.TakenError, match="unknown") as refused:
         lock.Lock(ram / "lock").acquire()
+    assert f"fuser -v {ram}/lock" in refused.value.fix
     mine.release()
 
 

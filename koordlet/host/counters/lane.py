@@ -163,6 +163,7 @@ class ReadLane:
         moved = None if fresh else self._moved(turn)
         if moved is not None:
             return moved
+        damaged, self._settled[turn] = self._room.counts["damaged"], None
         plain = self._open(turn, fresh=fresh) if self._pending[turn] else {}
         ready = self._ready[turn]
         if ready is None:
@@ -173,7 +174,6 @@ class ReadLane:
             return ()
         texts = self._room.host.preads(handles, self.file.size)
         self._room.counts["read"] += len(texts)
-        damaged = self._room.counts["damaged"]
         if plain or None in texts:
             slots, known = self._mended(turn, slots, texts, plain)
         else:
@@ -239,8 +239,7 @@ class ReadLane:
         columns: list[array[float]],
     ) -> list[counters.Batch]:
         where = [slots[at] // self.file.every for at in places]
-        pairs = zip(batches, columns, strict=False)
-        return [before.changed(where, column) for before, column in pairs]
+        return [old.changed(where, column) for old, column in zip(batches, columns, strict=False)]
 
     def _news(self, turn: int, slots: list[int], texts: list[bytes]) -> Sequence[counters.Batch]:
         """Parse the texts that changed since the last time; the others keep their values."""
@@ -320,6 +319,7 @@ class ReadLane:
                     self._young[slot] -= 1
                     if self._young[slot]:
                         continue
+                self._drop(slot, turn)
                 self._absent[turn].add(slot)
             self._young.pop(slot, None)
             self._pending[turn].discard(slot)

@@ -214,6 +214,32 @@ def test_damage_that_is_over(node: Node) -> None:
     assert dict.fromkeys(NAMES, 2.0) | {"g6": 8.0} == node.round()
 
 
+def test_damage_beside_memory_that_stands_still(node: Node) -> None:
+    """Once it was seen, no turn says again what the file said before."""
+    node.host.texts[node.path("g6", "memory.stat")] = "nonsense\n"
+    node.round(ticks=EVERY * STILL * 2)
+
+    assert set(NAMES) - {"g6"} == node.round(ticks=EVERY * STILL).keys()
+
+
+@pytest.mark.parametrize("handles", [0, 1, _ALL])
+def test_a_file_that_is_gone_is_not_said_from_memory(handles: int) -> None:
+    """Nor when it is looked for again after ten minutes."""
+    host = counting.machine("v2", *NAMES)
+    path = "/sys/fs/cgroup/g9/pids.current"
+    host.texts = {path: "7\n"}
+    look = reader(host, handles=handles)
+    for tick in range(102):
+        look.read(tick)
+    host.texts = {path: None}
+    for tick in range(102, 600):
+        look.read(tick)
+
+    heard = {tick: values(look.read(tick), meter.PIDS).get("g9") for tick in range(600, 1200)}
+
+    assert {tick: pids for tick, pids in heard.items() if pids is not None} == {}
+
+
 def test_many_move(node: Node) -> None:
     """Where most do, all are read."""
     for name in NAMES:
