@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from koordlet.apply import local_eviction
 from koordlet.host.cgroup import hierarchies
@@ -19,14 +22,24 @@ from tests.kit.kernel import Machine
 _GROUP = "/sys/fs/cgroup/web"
 
 
-def test_who_nests_groups_deeper_than_calls_is_found(tmp_path: Path) -> None:
-    """A process at the bottom of very many groups is ended like any other of its workload."""
+@pytest.fixture
+def bottom(tmp_path: Path) -> Iterator[Path]:
+    """The innermost of very many groups; removed here, as pytest's own way nests calls."""
     deep = tmp_path
     for _ in range(1200):
         deep /= "n"
         deep.mkdir()
         (deep / "cgroup.procs").touch()
-    (deep / "cgroup.procs").write_text("7\n0\n")
+    yield deep
+    while deep != tmp_path:
+        (deep / "cgroup.procs").unlink()
+        deep.rmdir()
+        deep = deep.parent
+
+
+def test_who_nests_groups_deeper_than_calls_is_found(tmp_path: Path, bottom: Path) -> None:
+    """A process at the bottom of very many groups is ended like any other of its workload."""
+    (bottom / "cgroup.procs").write_text("7\n0\n")
 
     assert list(local_eviction.pids(directory.DirHost(str(tmp_path)), "/n")) == [7]
 
