@@ -183,7 +183,7 @@ class ReadLane:
             self._settle(turn, slots, batches)
         return batches
 
-    def told(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
+    def marks(self, tick: int, slots: Sequence[int]) -> Sequence[bytes | int | None] | None:
         """Texts of these slots' files at this tick; ``None`` if not remembered."""
         remembered = self._said[tick % self.file.every]
         if isinstance(remembered, int) or self._tick != tick:
@@ -194,17 +194,18 @@ class ReadLane:
     def _settle(self, turn: int, slots: list[int], batches: Sequence[counters.Batch]) -> None:
         """Remember what all files of the turn said, and the other file's then (rule 2)."""
         whole = self._pending[turn].issubset(slots)  # else some said nothing
-        told = self._follows.told(self._tick, slots) if self._follows and whole else None
-        self._settled[turn] = _Said(slots, self._width, told, batches) if told and batches else None
+        marks = self._follows.marks(self._tick, slots) if self._follows and whole else None
+        known = _Said(slots, self._width, marks, batches) if marks and batches else None
+        self._settled[turn] = known
 
     def _moved(self, turn: int) -> Sequence[counters.Batch] | None:
         """Only the files of groups of which another file moved; ``None``: all are to be read."""
         before = self._settled[turn]
-        told = None if before is None else self._told(turn, before)
-        if before is None or told is None:
+        marks = None if before is None else self._marks_now(turn, before)
+        if before is None or marks is None:
             return None
-        slots, marks, batches = before.slots, before.marks, before.batches
-        moved = [at for at, mark in enumerate(told) if mark is None or mark != marks[at]]
+        slots, batches = before.slots, before.batches
+        moved = [at for at, mark in enumerate(marks) if mark is None or mark != before.marks[at]]
         if len(moved) > len(slots) // 2:
             return None
         if moved:
@@ -213,15 +214,15 @@ class ReadLane:
             except (ValueError, LookupError, OSError):
                 return None
             batches = self._changed(batches, slots, moved, columns)
-        self._settled[turn] = _Said(slots, self._width, told, batches)
+        self._settled[turn] = _Said(slots, self._width, marks, batches)
         return batches
 
-    def _told(self, turn: int, before: _Said) -> Sequence[bytes | int | None] | None:
+    def _marks_now(self, turn: int, before: _Said) -> Sequence[bytes | int | None] | None:
         """What the other file says of them now; ``None``: this is no turn to go by that."""
         due = (self._tick // self.file.every + turn) % STILL == 0
         if self._follows is None or before.width != self._width or due:
             return None
-        return self._follows.told(self._tick, before.slots)
+        return self._follows.marks(self._tick, before.slots)
 
     def _texts(self, slots: list[int]) -> list[bytes]:
         """Of these slots' files; ``LookupError`` or ``OSError`` where one says nothing."""

@@ -198,7 +198,7 @@ def _descheduling(
     if options.descheduling is None and not alone:
         return None
     # Nearly no scheduler of a cluster deschedules: 70 ms of its start.
-    from koordlet.scheduler.process import inner_descheduler  # noqa: PLC0415
+    from koordlet.scheduler.process import inner_descheduler  # noqa: PLC0415 -- 70 ms of a start
 
     return inner_descheduler.make(
         options.descheduling, options.configuration.profiles, store, scheduler, alone=alone

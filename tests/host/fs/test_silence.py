@@ -92,14 +92,14 @@ def test_counters_come_back_at_once() -> None:
 _POOR = """
 import resource
 from koordlet.host import observe; from koordlet.host.fs import live_host
-one = observe.Observer(live_host.LiveHost())
-before = one.topology, one.layout
+observer = observe.Observer(live_host.LiveHost())
+before = observer.topology, observer.layout
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-one.refresh()
-met = one.host.silence.so_far()
+observer.refresh()
+met = observer.host.silence.so_far()
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-assert (one.topology, one.layout) == before and one.topology.online
+assert (observer.topology, observer.layout) == before and observer.topology.online
 print(*sorted({str(each) for each in met if each.held or each.path.startswith("/sys")}), sep="\\n")
 """
 

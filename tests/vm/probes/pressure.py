@@ -230,7 +230,7 @@ def load(name: str, words: str, memory_high: str) -> subprocess.Popen[bytes]:
 
 def stalls() -> dict[str, Any]:
     """A limit of our own on stalls, and the kernel's word of them."""
-    told = memory_alarms.Alarms(live_host.LiveHost())
+    alarms = memory_alarms.Alarms(live_host.LiveHost())
     # Whoever is above memory.high is held up when it returns to itself, and that counts as a stall;
     # so it is not the one that crowds the CPUs.
     loads = {
@@ -238,7 +238,7 @@ def stalls() -> dict[str, Any]:
         "busy": load("busy", "--cpu 4", "max"),
     }
     try:
-        rung = bool(select.select([told.handle], [], [], 50)[0]) and told.heard()
+        rung = bool(select.select([alarms.handle], [], [], 50)[0]) and alarms.heard()
 
         def held() -> bool:
             conditions = page().get("conditions", [])
@@ -253,8 +253,8 @@ def stalls() -> dict[str, Any]:
             # Not SIGTERM: who is held up gets to it late.
             (_TOP / name / "cgroup.kill").write_text("1")
             worker.wait()
-        told.close()
-    return {"condition": "CPUStalled", "rung": rung, "problems": told.problems}
+        alarms.close()
+    return {"condition": "CPUStalled", "rung": rung, "problems": alarms.problems}
 
 
 def main() -> dict[str, Any]:
