@@ -192,11 +192,10 @@ class ReadLane:
         return [known.get(slot) for slot in slots]
 
     def _settle(self, turn: int, slots: list[int], batches: Sequence[counters.Batch]) -> None:
-        """Remember what all files of the turn said, and the other file's then (rule 2)."""
-        whole = self._pending[turn].issubset(slots)  # else some said nothing
-        marks = self._follows.marks(self._tick, slots) if self._follows and whole else None
-        known = _Said(slots, self._width, marks, batches) if marks and batches else None
-        self._settled[turn] = known
+        """Remember what a turn's files said, if all did, and the other file's then (rule 2)."""
+        whole, other = self._pending[turn].issubset(slots), self._follows
+        if whole and other and batches and (marks := other.marks(self._tick, slots)):
+            self._settled[turn] = _Said(slots, self._width, marks, batches)
 
     def _moved(self, turn: int) -> Sequence[counters.Batch] | None:
         """Only the files of groups of which another file moved; ``None``: all are to be read."""
