@@ -7,41 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from koordlet.apply import local_eviction
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.recording import directory
 from koordlet.model import eviction
-from tests.kit import unanswering
+from tests.kit import deep_groups, unanswering
 from tests.kit.kernel import Machine
 
 _GROUP = "/sys/fs/cgroup/web"
 
 
-@pytest.fixture
-def bottom(tmp_path: Path) -> Iterator[Path]:
-    """The innermost of very many groups; removed here, as pytest's own way nests calls."""
-    deep = tmp_path
-    for _ in range(1200):
-        deep /= "n"
-        deep.mkdir()
-        (deep / "cgroup.procs").touch()
-    yield deep
-    while deep != tmp_path:
-        (deep / "cgroup.procs").unlink()
-        deep.rmdir()
-        deep = deep.parent
-
-
-def test_who_nests_groups_deeper_than_calls_is_found(tmp_path: Path, bottom: Path) -> None:
+def test_who_nests_groups_deeper_than_calls_is_found(tmp_path: Path) -> None:
     """A process at the bottom of very many groups is ended like any other of its workload."""
-    (bottom / "cgroup.procs").write_text("7\n0\n")
+    with deep_groups.nested(tmp_path) as bottom:
+        (bottom / "cgroup.procs").write_text("7\n0\n")
 
-    assert list(local_eviction.pids(directory.DirHost(str(tmp_path)), "/n")) == [7]
+        assert list(local_eviction.pids(directory.DirHost(str(tmp_path)), "/n")) == [7]
 
 
 def test_silence_is_no_end() -> None:

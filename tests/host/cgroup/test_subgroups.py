@@ -9,6 +9,7 @@ import pytest
 from koordlet.host.cgroup import subgroups
 from koordlet.host.fs import root
 from koordlet.host.recording import directory
+from tests.kit import deep_groups
 from tests.kit.kernel import KernelHost, Machine
 
 TOP = "/sys/fs/cgroup/cpuset/top"
@@ -74,15 +75,12 @@ def test_a_file_without_a_dot_is_no_group_where_the_count_says_so() -> None:
 
 def test_all_that_is_below(tmp_path: Path) -> None:
     """Parents first and by name, however deep it is; nothing where the top is gone."""
-    deep = tmp_path / "a"
+    (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    for _ in range(1200):
-        deep.mkdir()
-        (deep / "cgroup.procs").touch()
-        deep /= "n"
     host = directory.DirHost(str(tmp_path))
-    every = list(subgroups.below(host, "/"))
+    with deep_groups.nested(tmp_path / "a"):
+        every = list(subgroups.below(host, "/"))
 
     assert every[:4] == ["/", "/a", "/a/n", "/a/n/n"]
-    assert (every[-1], len(every)) == ("/b", 1202)
+    assert (every[-1], len(every)) == ("/b", deep_groups.DEPTH + 3)
     assert list(subgroups.below(host, "/c")) == []
