@@ -122,12 +122,15 @@ class Membership:
     ignored: tuple[GangForm, ...] = ()
     #: Whether it names a PodGroup of Kubernetes' own kind.
     native: bool = field(init=False)
+    #: Whether a PodGroup of that name must exist.
+    has_object: bool = field(init=False)
     #: The gang among all gangs: those of Kubernetes' own kind have names of their own.
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
         # Asked for each pod in each decision.
         object.__setattr__(self, "native", self.form is GangForm.NATIVE)
+        object.__setattr__(self, "has_object", self.form.has_object)
         object.__setattr__(self, "key", gang_key(self.id, native=self.native))
 
     @property

@@ -141,9 +141,12 @@ class Queue:
     def renew(self, pod: Pod) -> None:
         """Replace a pod by its newer value, in the same place."""
         entry = self._entries[pod.key]
-        self._index(entry, add=False)
+        parked = entry.place is QueuePlace.UNSCHEDULABLE
+        if parked:
+            self._index(entry, add=False)
         entry.pod = pod
-        self._index(entry, add=True)
+        if parked:
+            self._index(entry, add=True)
 
     def reconsider(self, pod: Pod, now: float) -> bool:
         """Wake a pod that was changed, after its backoff; whether it has been tried before."""
@@ -159,6 +162,9 @@ class Queue:
     def pop(self, now: float = 0.0) -> Pod | None:
         """The next pod; pods in backoff only when the active queue is empty."""
         self.flush(now)
+        if not len(self):
+            # Whoever was here was taken out of its turn, as a gang's members are.
+            self._active.clear()
         while heap := self._active or self._backoff:
             *_, serial, entry = heapq.heappop(heap)
             if entry.serial == serial:
@@ -168,7 +174,7 @@ class Queue:
     def take(self, key: str) -> Pod | None:
         """Take a pod out of its turn; ``None`` where it does not wait for one."""
         entry = self._entries.get(key)
-        if entry is None or entry.place in {QueuePlace.TAKEN, QueuePlace.GATED}:
+        if entry is None or entry.place is QueuePlace.TAKEN or entry.place is QueuePlace.GATED:
             return None
         return self._taken(entry)
 
@@ -187,7 +193,7 @@ class Queue:
         """Park a pod that no node takes until an event that its rejecting plugins listen to."""
         # Refused by nobody in particular: whatever happens may help.
         entry = self._moved(pod, QueuePlace.UNSCHEDULABLE, now, by or frozenset(("",)))
-        entry.attempts, entry.errors = max(1, entry.attempts), 0
+        entry.attempts, entry.errors = entry.attempts or 1, 0
 
     def erred(self, pod: Pod, now: float) -> None:
         """Retry a pod after a backoff: an error that is not about nodes."""
@@ -270,7 +276,8 @@ class Queue:
             self._counts[QueuePlace.TAKEN] += 1
         self._leave(entry, place)
         entry.pod, entry.since, entry.by, entry.why = pod, now, by, ""
-        self._index(entry, add=True)
+        if place is QueuePlace.UNSCHEDULABLE:
+            self._index(entry, add=True)
         return entry
 
     def _order(self, entry: QueuedPod) -> _Order:
@@ -279,15 +286,14 @@ class Queue:
         return first, self._key(pod), behind, entry.since, pod.created or "~", pod.position
 
     def _leave(self, entry: QueuedPod, place: QueuePlace) -> None:
-        self._index(entry, add=False)
+        if entry.place is QueuePlace.UNSCHEDULABLE:
+            self._index(entry, add=False)
         self._counts[entry.place] -= 1
         self._counts[place] += 1
         self._serial += 1
         entry.place, entry.serial = place, self._serial
 
     def _index(self, entry: QueuedPod, *, add: bool) -> None:
-        if entry.place is not QueuePlace.UNSCHEDULABLE:
-            return
         for name in entry.by:
             classes = self._by.setdefault(name, {})
             if add:

@@ -26,23 +26,19 @@ def refusal(book: GangBook, pod: Pod) -> str:
     if membership is None:
         return ""
     entry = book.of(pod)
-    where = f"gangName: {membership.id}, podName: {pod.key}"
-    if entry is None or (membership.form.has_object and entry.pod_group is None):
+    if entry is None or (membership.has_object and entry.pod_group is None):
         native = f'waiting for pods\'s pod group "{membership.name}" to appear in scheduling queue'
+        where = f"gangName: {membership.id}, podName: {pod.key}"
         return native if membership.form is GangForm.NATIVE else f"can't find gang, {where}"
     gang = entry.gang
     if gang is None:
-        return f"gang has not init, {where}"
+        return f"gang has not init, gangName: {membership.id}, podName: {pod.key}"
     group = book.group(entry)
-    once = gang.match_policy is MatchPolicy.ONCE_SATISFIED and group.satisfied
-    message = ""
-    if not group.ready and not once:
-        message = (
-            "waiting for minCount pods from a gang to appear in scheduling queue"
-            if gang.native
-            else f"{_lacking(group)}, current gang: {gang.id}, podName: {pod.key}"
-        )
-    return message
+    if group.ready or (gang.match_policy is MatchPolicy.ONCE_SATISFIED and group.satisfied):
+        return ""
+    if gang.native:
+        return "waiting for minCount pods from a gang to appear in scheduling queue"
+    return f"{_lacking(group)}, current gang: {gang.id}, podName: {pod.key}"
 
 
 def _lacking(group: GangGroup) -> str:

@@ -77,7 +77,7 @@ class GroupCycle:
             why = "all pods in a single pod group should have the same .spec.schedulerName set"
             return self._outcomes.refused(members, GroupTrial(), f"{why}, got: {names}", error=True)
         nominations = {pod.key: pod.nominated for pod in members}
-        for pod in members:
+        for pod in members if core.nominated else ():
             # The room that was promised to each is room for all.
             core.nominated.drop(pod.key)
         trial = self._members.too_few(members) or self._short(members)
@@ -234,7 +234,8 @@ class GroupCycle:
 
     def _short(self, members: list[Pod]) -> GroupTrial | None:
         """A trial that failed before it began, as the sums say; ``None``: they may suffice."""
-        if self._topology_key() or any(self.decisions.why_never(pod) for pod in members):
+        alike = {pod.pod_class: pod for pod in members}
+        if self._topology_key() or any(map(self.decisions.why_never, alike.values())):
             return None
         gap = resource_gap.first(self._core, members, self._members.needs(members))
         if gap is None:
@@ -243,10 +244,9 @@ class GroupCycle:
         by = frozenset((plugin,))
         failed = [FailedMember(members[place], message, by=by)]
         # One of each class hears of the events that may help.
-        others = {pod.pod_class: pod for pod in members if pod is not members[place]}
         failed += [
             FailedMember(pod, message, by=by)
-            for pod_class, pod in others.items()
+            for pod_class, pod in alike.items()
             if pod_class is not members[place].pod_class
         ]
         return GroupTrial(failed=failed, before=place)

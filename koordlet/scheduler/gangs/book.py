@@ -42,6 +42,9 @@ class Lack(enum.Enum):
     DEFINITION = "has not init"
     CHILDREN = "child pod not collect enough"
 
+    #: Groups are asked about each member; Python 3.11 hashes members in Python otherwise.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class GangNotice:
@@ -76,7 +79,7 @@ class GangEntry:
         if self.gang is not None:
             return Lack.CHILDREN if len(self.children) < self.gang.min else Lack.NOTHING
         objectless = any(
-            pod.gang is not None and not pod.gang.form.has_object for pod in self.members.values()
+            pod.gang is not None and not pod.gang.has_object for pod in self.members.values()
         )
         return Lack.DEFINITION if self.pod_group is not None or objectless else Lack.EXISTENCE
 

@@ -52,8 +52,8 @@ class GroupDecisions:
         self._gathering = gathering
         #: The nodes outside of the topology domain that is tried.
         self._outside: Mapping[int, framework.Verdict] = {}
-        #: Why members are never tried, empty where they are.
-        self._never: dict[str, str] = {}
+        #: Why members of a class and gang are never tried, empty where they are.
+        self._never: dict[tuple[PodClass, str], str] = {}
         #: By class: the version of the columns at which no node took it, and what was said.
         self._unplaced: dict[PodClass, tuple[int, FailedMember]] = {}
         #: With pauses: the nodes of decided members as they were decided on, members that came
@@ -162,9 +162,10 @@ class GroupDecisions:
 
     def why_never(self, pod: Pod) -> str:
         """Why a member is never tried; empty: it is."""
-        why = self._never.get(pod.key)
+        kind = pod.pod_class, gang_key(pod)
+        why = self._never.get(kind)
         if why is None:
-            why = self._never[pod.key] = self._core.why_never(pod)
+            why = self._never[kind] = self._core.why_never(pod)
         return why
 
     def _decide(self, pod: Pod) -> Bind | Hold | FailedMember:

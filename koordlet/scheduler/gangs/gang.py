@@ -117,7 +117,7 @@ def of_pod_group(pod_group: PodGroup, defaults: GangDefaults) -> Gang | None:
 
 def of_membership(membership: Membership, defaults: GangDefaults) -> Gang | None:
     """The gang that a pod configures; ``None`` where it does not, or not readably."""
-    if membership.form.has_object or membership.minimum is None:
+    if membership.has_object or membership.minimum is None:
         return None
     return Gang(
         id=membership.id,

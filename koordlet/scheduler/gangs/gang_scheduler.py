@@ -178,13 +178,12 @@ class GangScheduler:
         membership = pod.gang
         if membership is None or self._ignored(pod):
             return ""
-        serves, entry = self.serves(pod), self.book.of(pod)
-        gang = entry.gang if entry is not None else None
-        if serves:
+        scheduler = pod.pod_class.scheduler
+        if scheduler in (self._native if membership.native else self._peers):
+            gang = self.book.gang(pod)
             return gathering.refusal(gang, self.network) if gang and gang.gathers else ""
         name = f"gang {wire.show(membership.name)} ({membership.form.value})"
         plugin = GangScheduling.name if membership.native else Coscheduling.name
-        scheduler = pod.pod_class.scheduler
         return f"{name} is not scheduled: profile {scheduler} has no plugin {plugin}; enable it"
 
     def _ignored(self, pod: Pod) -> bool:
@@ -192,12 +191,11 @@ class GangScheduler:
         return pod.gang is not None and not pod.gang.native and self._judge.ignores_keys
 
     def _refusal(self, pod: Pod) -> str:
-        if self._ignored(pod):
-            return ""
         message = admission.refusal(self.book, pod)
-        if message:
-            self._core.nominated.put(pod, "")
-            self._gated[pod.key] = None
+        if not message or self._ignored(pod):
+            return ""
+        self._core.nominated.put(pod, "")
+        self._gated[pod.key] = None
         return message
 
     def waiting(self) -> int:
@@ -348,7 +346,7 @@ class GangScheduler:
                 continue
             own = waiting.pod.gang
             # Of a complete group only those wait whose form has an object that is not there.
-            admitted = ready and own is not None and (have_objects or not own.form.has_object)
+            admitted = ready and own is not None and (have_objects or not own.has_object)
             why = "" if admitted else admission.refusal(self.book, waiting.pod)
             why = why or self._core.why_never(waiting.pod)
             if why == waiting.why:

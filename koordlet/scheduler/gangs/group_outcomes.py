@@ -18,6 +18,8 @@ from koordlet.scheduler.loop.outcomes import Bind, Hold, Outcome, Refusal
 from koordlet.scheduler.objects.pods import Pod
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+#: What those wait for that nothing but their group refuses: of the peers' gangs, of native ones.
+_GATES = frozenset((GATE,)), frozenset(("GangScheduling",))
 
 
 class GroupOutcomes:
@@ -81,27 +83,28 @@ class GroupOutcomes:
         ``texts``: messages of single members. ``places``: the nodes that they are nominated for.
         """
         self._group.obstacle = trial.obstacle or Obstacle(members[0].key, message, error)
-        queue = self._core.queue
+        queue, nominated = self._core.queue, self._core.nominated
+        held = self._held or frozenset[str]()
         outcomes: list[Outcome] = []
         failed = {each.pod.key: each for each in trial.failed}
         entries = [entry for pod in members if (entry := queue.get(pod.key)) is not None]
         attempts = max((entry.attempts for entry in entries), default=1)
-        reason = "SchedulerError" if error or any(each.error for each in trial.failed) else ""
+        erred = error or any(each.error for each in trial.failed)
+        reason = "SchedulerError" if erred else "Unschedulable"
         for pod in members:
             text, its = texts.get(pod.key, message), failed.get(pod.key)
             if its is not None and its.never:
                 queue.gate(pod, its.message, self._now)
                 outcomes.append(Refusal(pod, its.message))
                 continue
-            if pod.key in self._held:
+            if pod.key in held:
                 outcomes.append(Refusal(pod, text))
                 continue
-            gate = "GangScheduling" if pod.gang is not None and pod.gang.native else GATE
-            by = its.by if its is not None else frozenset()
-            queue.failed(pod, self._now, by or frozenset((gate,)))
+            native = pod.gang is not None and pod.gang.native
+            queue.failed(pod, self._now, its.by if its is not None and its.by else _GATES[native])
             node = places.get(pod.key, "")
-            self._core.nominated.put(pod, node)
-            outcomes.append(Refusal(pod, text, reason or "Unschedulable", node=node))
+            nominated.put(pod, node)
+            outcomes.append(Refusal(pod, text, reason, node=node))
         for entry in entries:
             entry.attempts = attempts
         return outcomes

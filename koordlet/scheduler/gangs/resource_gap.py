@@ -17,6 +17,7 @@ from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.vectors import Ints
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.gangs.gang_core import GangCore
+from koordlet.scheduler.gangs.group_members import gang_key
 from koordlet.scheduler.objects import requests
 from koordlet.scheduler.objects.pods import Pod, PodClass
 from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
@@ -44,14 +45,15 @@ def of(
     ``needs``: by gang, how many of its members must be decided.
     """
     vectors: dict[PodClass, Ints] = {}
+    alike = {pod.pod_class: pod for pod in members}
+    for pod_class, pod in alike.items():
+        vector = _vector(cycles[pod_class.scheduler], pod)
+        if vector is None:
+            return None
+        vectors[pod_class] = vector
     classes: dict[str, list[PodClass]] = {}
     for pod in members:
-        classes.setdefault(pod.gang.key if pod.gang else "", []).append(pod.pod_class)
-        if pod.pod_class not in vectors:
-            vector = _vector(cycles[pod.pod_class.scheduler], pod)
-            if vector is None:
-                return None
-            vectors[pod.pod_class] = vector
+        classes.setdefault(gang_key(pod), []).append(pod.pod_class)
     columns = cycles[members[0].pod_class.scheduler].columns
     needed = np.zeros(columns.allocatable.shape[0], np.int64)
     for key, own in classes.items():
@@ -60,14 +62,14 @@ def of(
             vector = vectors[own[0]]
             needed[: vector.size] += min(number, len(own)) * vector
         else:
-            several = _matrix([vectors[pod_class] for pod_class in own], needed.size)
+            several = _matrix(vectors, own, needed.size)
             needed += np.sort(several, axis=0)[:number].sum(axis=0)
     kinds = np.flatnonzero(needed)
     free = _free(columns, kinds)
     short = needed[kinds] > free
     if not short.any():
         return None
-    every = _matrix([vectors[pod.pod_class] for pod in members], needed.size)[:, kinds]
+    every = _matrix(vectors, [pod.pod_class for pod in members], needed.size)[:, kinds]
     beyond = (every.cumsum(axis=0) > free)[:, short].any(axis=1)
     gaps = zip(kinds[short].tolist(), (needed[kinds] - free)[short].tolist(), strict=True)
     return int(beyond.argmax()), _message(columns, list(gaps))
@@ -87,20 +89,21 @@ def _vector(cycle: Cycle, pod: Pod) -> Ints | None:
     return vector
 
 
-def _matrix(vectors: Sequence[Ints], size: int) -> Ints:
-    """One row a member; a resource that came meanwhile is asked for by nobody."""
-    matrix = np.zeros((len(vectors), size), np.int64)
-    for place, vector in enumerate(vectors):
+def _matrix(vectors: Mapping[PodClass, Ints], own: Sequence[PodClass], size: int) -> Ints:
+    """One row a member, by its class; a resource that came meanwhile is asked for by nobody."""
+    places = {pod_class: place for place, pod_class in enumerate(vectors)}
+    matrix = np.zeros((len(places), size), np.int64)
+    for place, vector in enumerate(vectors.values()):
         matrix[place, : vector.size] = vector
-    return matrix
+    return matrix[[places[pod_class] for pod_class in own]]
 
 
 def _free(columns: Columns, kinds: Ints) -> Ints:
     """What all nodes together have free of each resource."""
     size = columns.size
-    spare = columns.allocatable[kinds, :size] - columns.requested[kinds, :size]
-    free: Ints = np.maximum(spare, 0).sum(axis=1)
-    return free
+    # By row: several rows at once would be copied before they are subtracted.
+    spare = (columns.allocatable[kind, :size] - columns.requested[kind, :size] for kind in kinds)
+    return np.array([np.maximum(each, 0).sum() for each in spare], np.int64)
 
 
 def _message(columns: Columns, gaps: Sequence[tuple[int, int]]) -> str:

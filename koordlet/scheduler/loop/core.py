@@ -185,12 +185,12 @@ class Core:
         if pod.terminating:
             self.queue.gate(pod, f"skip schedule deleting pod: {pod.key}", now)
             return
-        plugins = self.cycles[pod.pod_class.scheduler].gates
-        why = next((message for plugin in plugins if (message := plugin.pre_enqueue(pod))), "")
-        if why:
-            # The API server says so itself: SchedulingGated.
-            self.queue.gate(pod, why, now)
-        elif not (changed and self.queue.reconsider(pod, now)):
+        for plugin in self.cycles[pod.pod_class.scheduler].gates:
+            if why := plugin.pre_enqueue(pod):
+                # The API server says so itself: SchedulingGated.
+                self.queue.gate(pod, why, now)
+                return
+        if not (changed and self.queue.reconsider(pod, now)):
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 

@@ -27,9 +27,9 @@ class Bind:
     plugins: tuple[Plugin, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Refusal:
-    """No node was found."""
+    """No node was found; not frozen, which would be three times as dear: each member has one."""
 
     pod: Pod
     message: str
@@ -80,7 +80,8 @@ class Nominations:
 
     def put(self, pod: Pod, node: str) -> None:
         """Nominate a pod for a node in place of its earlier one; empty: none."""
-        self.drop(pod.key, node)
+        if pod.key in self.places:
+            self.drop(pod.key, node)
         pod.nominate(node)
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
