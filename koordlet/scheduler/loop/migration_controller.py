@@ -25,7 +25,7 @@ from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock, Refusal, unshadowed
-from koordlet.scheduler.disruption.workloads import Signature
+from koordlet.scheduler.disruption.workloads import Signature, each
 from koordlet.scheduler.loop.evictions import EvictionResult
 from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
 from koordlet.scheduler.loop.migration_writer import (
@@ -40,6 +40,7 @@ from koordlet.scheduler.migration import flow, gang
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture
 from koordlet.scheduler.migration.replacements import Replacements
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -231,16 +232,16 @@ class MigrationController:
 
     def _members(self, controller: tuple[str, str, str]) -> Iterable[Pod]:
         known = self._watched.disruptions.limiter.workloads
-        for pods in known.members(known.of_controller(*controller)).values():
-            yield from pods.values()
+        return each(known.members(known.of_controller(*controller)))
 
-    def _picture(self, several: Iterable[str]) -> flow.Picture:
+    def _picture(self, several: Iterable[str]) -> Picture:
         refused = {
             uid: self._writer.memory[uid].refusal for uid in several if uid in self._writer.memory
         }
-        return flow.Picture(
+        return Picture(
             pod=self._pod, room=self._leftovers.room, members=self._members, refusals=refused,
             of_other=self._replacements.of_other, gang=self._plan,
+            awaited=self._leftovers.may_be_replaced,
         )  # fmt: skip
 
     # Arbitration.
