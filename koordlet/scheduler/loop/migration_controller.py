@@ -261,7 +261,7 @@ class MigrationController:
             if not job.active:
                 bounds.add_ended(job, self._signature(job, None))
         running = map(self._candidate, self._active() if counted is None else counted)
-        return Arbiter(settings, bounds, running, self._asks, self._gang)
+        return Arbiter(settings, bounds, running, self._asks, self._forbids)
 
     def _candidate(self, job: MigrationJob) -> Candidate:
         pod, memory = self._pod(job.pod), self._memories.of(job)
@@ -284,17 +284,19 @@ class MigrationController:
         kind, slash, name = job.workload.partition("/")
         return Signature(job.pod.namespace, kind, name) if slash else None
 
-    def _asks(self, candidate: Candidate) -> Refusal | None:
+    def _asks(self, candidate: Candidate, pod: Pod) -> Refusal | None:
         job, limiter = candidate.job, self._watched.disruptions.limiter
-        pod = candidate.resident.pod if candidate.resident else None
-        assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
         moved_by = mover(job.by, self._settings, acts=candidate.acts)
         return unshadowed(limiter.may_evict(pod, cause(job), moved_by, self._now()))
 
-    def _gang(self, candidate: Candidate) -> str:
+    def _forbids(self, candidate: Candidate, pod: Pod) -> str:
+        job, limiter = candidate.job, self._watched.disruptions.limiter
+        moved_by = mover(job.by, self._settings, acts=candidate.acts)
+        return self._gang(job, pod) or limiter.protection(pod, moved_by)
+
+    def _gang(self, job: MigrationJob, pod: Pod) -> str:
         """Why the gang of a pod cannot do without it."""
-        job, pod = candidate.job, candidate.resident.pod if candidate.resident else None
-        entry = None if pod is None else self._watched.core.gangs.book.of(pod)
+        entry = self._watched.core.gangs.book.of(pod)
         if job.leader:
             leader = self.source.get(job.leader)
             leading = self._target(leader) if leader is not None and leader.whole_gang else None
