@@ -27,7 +27,7 @@ def main() -> None:
     try:
         from koordlet import cli  # noqa: PLC0415 -- what is above comes before the imports
 
-        cli.streams.prepare(serving=bool(set(sys.argv[1:2]).intersection(cli.streams.SERVICES)))
+        cli.streams.prepare(serving=cli.streams.serves(sys.argv[1:]))
         status = cli.main()
     except KeyboardInterrupt:
         status = 130

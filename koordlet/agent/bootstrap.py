@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import re
 import time
 import typing
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick
-from koordlet.config import examiner, last_answer, parcel, sourced
+from koordlet.config import examiner, file_source, last_answer, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
@@ -33,6 +34,10 @@ if typing.TYPE_CHECKING:
     from koordlet.model import observed
     from koordlet.workloads import gatherer
 
+#: The section of a configuration that names the state directory, and its name there: of a file
+#: that is no YAML any more, too.
+_STATE = re.compile(r"^state:(.*(?:\n(?:[ \t#].*)?)*)", re.MULTILINE)
+_DIRECTORY = re.compile(r"^(?:.*[{,])?[ \t]*dir:[ \t]*[\"']?(/[^\"'\s,}#]*)", re.MULTILINE)
 #: What stays in force where a running agent refuses a file.
 AS_BEFORE = "what it said before"
 
@@ -78,7 +83,8 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     bare = _validated(parcel.Question(text=None, path="", env=os.environ, flags=flags))
     if isinstance(bare, errors.ConfigError):
         raise refused
-    where = state_paths(args, bare).last_config
+    chosen = getattr(args, "state_dir", None) or bare.config.state.dir
+    where = _default_paths(chosen or _named_directory(args.config)).last_config
     last, instead = _last_good(where, flags)
     if last is not None:
         return Start(config=last, refused=refused, instead=instead)
@@ -88,6 +94,20 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
         raise refused
     instead = f"the built-in values, observing only, until the file is mended ({instead})"
     return Start(config=config, refused=refused, instead=instead, configured=False)
+
+
+def _named_directory(path: str | None) -> str | None:
+    """The state directory that a refused file names, as far as its text is one.
+
+    It only says where to look: the text that is kept there is trusted no more than anywhere.
+    """
+    try:
+        text = file_source.configured(path)[0] or ""
+    except errors.ConfigError:
+        return None
+    section = _STATE.search(text)
+    named = None if section is None else _DIRECTORY.search(section[1])
+    return None if named is None else named[1]
 
 
 def _known(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:

@@ -11,7 +11,7 @@ from typing import Any
 from koordlet.config import sourced
 from koordlet.model import cgroup, errors, moment
 
-_MOST, _MOST_SECONDS = 1_000_000, 1_000_000_000
+_MOST, _MOST_SECONDS, _MOST_PORT = 1_000_000, 1_000_000_000, 65_535
 
 
 def declare(
@@ -21,7 +21,8 @@ def declare(
 ) -> None:
     """Declare options, spelled as the help page shows them: ``-f, --file FILE``.
 
-    One without the name of a value is a switch. ``more``: what else is to be known of an option.
+    One without the name of a value is a switch, and an ``--address`` is checked. ``more``: what
+    else is to be known of an option.
     """
     for spelled, text in texts.items():
         *flags, last = spelled.split(", ")
@@ -29,6 +30,7 @@ def declare(
         form: dict[str, Any] = {"metavar": names[0]} if names else {"action": "store_true"}
         if len(names) > 1:
             form = {"metavar": tuple(names), "nargs": len(names)}
+        form |= {"type": _address} if flag == "--address" else {}
         form |= more.get(flag.strip("-").replace("-", "_"), {})
         parser.add_argument(*flags, flag, help=text, **form)
 
@@ -80,6 +82,14 @@ def seconds(text: str) -> float:
     if not 0 <= value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"from 0 to {_MOST_SECONDS} seconds, not {text!r}")
     return value
+
+
+def _address(text: str) -> str:
+    """Where somebody listens; a connection to a port that cannot be would be refused by another."""
+    port = text.rstrip("/").rpartition(":")[2]
+    if port.isdecimal() and not (text.startswith("unix:") or 0 < int(port) <= _MOST_PORT):
+        raise argparse.ArgumentTypeError(f"a port is from 1 to {_MOST_PORT}, not {port}")
+    return text
 
 
 def _moment(text: str) -> float:

@@ -11,7 +11,7 @@ Rules:
    of ours, with the reason.
 4. A write to standard error that fails is forgotten: there is nobody to tell, and an agent does not
    end because its log is full, or because whoever read it did. Nor does a service wait for one who
-   does not read on; other commands wait, as their reader may be ``less``.
+   does not read on, nor what restores after one; others wait, as their reader may be ``less``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, cast
 
 from koordlet.model import errors
 
 #: Commands that stay, and have other things to do than to be read.
 SERVICES = ("run", "scheduler", "descheduler", "webhook")
+#: Options of a ``restore`` that a service manager runs once an agent has ended.
+_AFTER = ("--after-", "--when-")
 #: Bytes that a pipe with room takes at once.
 _PAGE = 4096
 
@@ -75,6 +78,12 @@ class _Unwaiting(_Forgiving):
         """Write as much as fits where anything does."""
         whole = memoryview(data)
         return super().write(whole[:_PAGE]) if self._room.is_there() else whole.nbytes
+
+
+def serves(words: Sequence[str]) -> bool:
+    """Whether a command does its work whoever reads: a service, or the ``restore`` after one."""
+    after = words[:1] == ["restore"] and any(word.startswith(_AFTER) for word in words)
+    return after or bool(set(words[:1]).intersection(SERVICES))
 
 
 def prepare(*, serving: bool = False) -> None:

@@ -51,6 +51,9 @@ _SORTS = {
     "name": "n",
 }
 _ESCAPE, _ENTER, _BACKSPACE = "\x1b", ("\r", "\n"), ("\x7f", "\b")
+_OPTIONS = {
+    "--address HOST:PORT": "ask this agent (default: that of the configuration, if it answers)",
+}
 #: Arrows as terminals send them, plainly and in application mode, and how far each key moves.
 _MOVES = {
     **dict.fromkeys(("k", "\x1b[A", "\x1bOA"), -1),
@@ -84,11 +87,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sort", choices=sorted(_SORTS), default="cpu", help="what comes first (default: cpu)"
     )
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="ask this agent (default: that of the configuration, if it answers)",
-    )
+    options.declare(parser, _OPTIONS)
     parser.add_argument(
         "--replay", metavar="ARCHIVE", help="show a recording of `koordlet record` instead"
     )

@@ -148,5 +148,8 @@ class Lines:
         del self._buffer[:start]
         if len(self._buffer) > self._most:
             raise refusals.Garbled(
-                f"a watch event exceeds {self._most >> 20} MiB", culprit=self._culprit
+                f"a watch event exceeds {self._most >> 20} MiB",
+                culprit=self._culprit,
+                fix="no API server stores such an object: check its address, and whether a proxy is"
+                " in between",
             )

@@ -70,6 +70,12 @@ class RpcClient:
     def __init__(self, address: Path | str, files: tls.TlsFiles | None = None) -> None:
         #: A path is that of a Unix socket; a text is as gRPC writes addresses.
         self.address = f"unix:{address}" if isinstance(address, Path) else address
+        if self.address != self.address.encode(errors="replace").decode():
+            raise errors.HostError(
+                "gRPC takes no socket path that is not UTF-8: nobody can listen there",
+                culprit=self.address,
+                fix="name another with --address or --state-dir",
+            )
         if files is None:
             options = UNIX_OPTIONS if isinstance(address, Path) else []
             self.channel = grpc.insecure_channel(self.address, options=options)

@@ -114,6 +114,28 @@ def test_without_any_good_one(place: Place, last: str | None, why: str) -> None:
     assert str(place.file) in str(start.refused)
 
 
+@pytest.mark.parametrize(
+    ("state", "finds"),
+    [
+        ("state:\n  # ours\n\n  handoverSeconds: 9\n  dir: {}\n", True),
+        ("state: {{handoverSeconds: 9, dir: '{}'}}\n", True),
+        ("state:\n  dir: {}  # ours\nmode: [\n", True),
+        ("report:\n  dir: {}\n", False),
+        ("# state:\n#  dir: {}\n", False),
+    ],
+)
+def test_the_last_good_one_is_beside_the_journal_that_a_refused_file_names(
+    place: Place, state: str, *, finds: bool
+) -> None:
+    """Whatever else is wrong with it: ``restore`` finds what was changed by the same text."""
+    elsewhere = place.file.parent / "elsewhere"
+    last_config.keep(elsewhere / "lib/last-config.yaml", f"{GOOD}state: {{dir: {elsewhere}}}\n")
+    place.file.write_text("mod: observe\n" + state.format(elsewhere))
+    args = argparse.Namespace(config=str(place.file))
+    config = bootstrap.start(args, {}).config
+    assert (config.config.state.dir == str(elsewhere)) is finds
+
+
 def test_what_others_may_write_is_not_the_last_good_one(place: Place) -> None:
     """An agent observes rather than to do what somebody else has put there."""
     last_config.keep(place.last, GOOD)

@@ -61,3 +61,23 @@ def test_what_is_no_change(words: str, why: str, fix: str) -> None:
     assert why in caught.value.message
     assert fix in caught.value.fix
     assert f"--set {words}" == caught.value.culprit
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:99999", "[::1]:65536", "http://a:0/", "a:00000"])
+def test_no_port_is_beyond_the_last(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a word a connection to another port is tried, and refused."""
+    parser = argparse.ArgumentParser()
+    options.declare(parser, {"--address HOST:PORT": "who"})
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--address", text])
+    assert "argument --address: a port is from 1 to 65535, not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:65535", "unix:/run/a:99999", "http://a:9317/", "a", "[::1]:1", "dns:///b:2"]
+)
+def test_any_other_address_is_taken_as_it_is(text: str) -> None:
+    """A port that is no number, or none at all, is told by whoever connects."""
+    parser = argparse.ArgumentParser()
+    options.declare(parser, {"--address HOST:PORT": "who"})
+    assert parser.parse_args(["--address", text]).address == text

@@ -140,13 +140,15 @@ def test_interrupted_while_importing(moment: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-@pytest.mark.parametrize("command", streams.SERVICES)
+@pytest.mark.parametrize(
+    "command", [*streams.SERVICES, "restore --after-stop u", "restore --when-overdue"]
+)
 def test_a_service_goes_on_beside_a_log_that_nobody_reads(command: str) -> None:
     """The pipe is full before it starts: the first thing that it says would wait for ever."""
     reading, writing = os.pipe()
     os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
 
-    words = [sys.executable, "-m", "koordlet", command, "--no-such-option"]
+    words = [sys.executable, "-m", "koordlet", *command.split(), "--no-such-option"]
     done = subprocess.run(
         words, stderr=writing, check=False, cwd=CHECKOUT, timeout=deadline.PATIENCE
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import grpc
 import pytest
 
+from koordlet.model import errors
 from koordlet.rpc import client
 
 
@@ -68,3 +72,13 @@ def test_who_does_not_serve(status: str, details: str, sentence: str) -> None:
     error = Failed(grpc.StatusCode[status], words)
 
     assert str(client.refusal(error, "Submit", "unix:/s")).startswith(sentence)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_path_that_grpc_cannot_take_is_refused_by_name(*, text: bool) -> None:
+    """As the agent refuses to listen there: a state directory may have any name."""
+    path = Path(os.fsdecode(b"/run/\xff/koordlet.sock"))
+    with pytest.raises(errors.HostError, match="not UTF-8") as refused:
+        client.RpcClient(f"unix:{path}" if text else path)
+    assert refused.value.culprit == f"unix:{path}"
+    assert "--state-dir" in refused.value.fix

@@ -23,9 +23,13 @@ from koordlet.model import absence, cgroup, counters, meter, topology
 _EVERY = 5
 #: ... and of what the kernel itself finds out in minutes.
 _SELDOM = 30
-#: Kernels of some distributions have it, and account nothing unless they are told to.
-_OFF = (errno.ENOENT, errno.EOPNOTSUPP)
-_NO_PRESSURE = "pressure stall information is off: boot with psi=1"
+#: Why a kernel accounts no pressure. Some have files that answer nothing before they are told to;
+#: without the files nobody can tell that from one that was built without (kernel/sched/psi.c).
+_NO_PRESSURE = {
+    errno.EOPNOTSUPP: "pressure stall information is off: boot with psi=1",
+    errno.ENOENT: "pressure stall information is off or not built in: boot with psi=1, and where"
+    " that does not help with a kernel that has CONFIG_PSI",
+}
 #: Interfaces without a device are those of containers; where there are no others, so many count.
 _MOST_VIRTUAL = 16
 
@@ -148,8 +152,8 @@ class NodeReader:
             self._host.silence.met(error, gap=True)
             why = f"{path}: {error.strerror}"
             self._problems.append(why)
-            off = name.startswith("pressure/") and error.errno in _OFF
-            self._missing[name.replace("/", ".")] = f"{why} ({_NO_PRESSURE})" if off else why
+            off = _NO_PRESSURE.get(error.errno or 0) if name.startswith("pressure/") else None
+            self._missing[name.replace("/", ".")] = f"{why} ({off})" if off else why
             return None
         self._missing.pop(name.replace("/", "."), None)
         self.counts["read"] += 1

@@ -12,7 +12,7 @@ from dataclasses import field
 from koordlet.kubeapi import disruption_rates, selectors
 from koordlet.kubeapi.disruption_rates import CountOrPercent
 from koordlet.model.record import dataclass
-from koordlet.scheduler.descheduling import selection
+from koordlet.scheduler.descheduling import selection, traits
 from koordlet.scheduler.descheduling.fields import Fields
 from koordlet.scheduler.disruption.limiter import SYSTEM_CRITICAL
 
@@ -46,7 +46,6 @@ GATES = (
     "Namespaces",
 )
 MODES = RESERVATION_FIRST, EVICT_DIRECTLY = "ReservationFirst", "EvictDirectly"
-POLICIES = ("Eviction", "Delete", "SoftEviction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +246,7 @@ def _migration(fields: Fields) -> EvictorSettings:
         dry_run=fields.flag("dryRun"),
         per_second=float(fields.read("evictQPS", _rate, 10.0)),
         burst=fields.count("evictBurst", 1, low=1),
-        policy=fields.word("evictionPolicy", POLICIES, "Eviction"),
+        policy=fields.word("evictionPolicy", traits.POLICIES, "Eviction"),
         migration=_jobs(fields, skipped),
     )
     fields.count("maxConcurrentReconciles", 1, low=1)  # steps of jobs are not counted here

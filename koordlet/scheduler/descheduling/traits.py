@@ -3,7 +3,8 @@
 Covers: decoding those fields. Does not cover: all else of a pod (``objects.decoder``), what follows
 (``evictability``, the strategies).
 
-Nonsense in an annotation is as if it were missing: it neither protects a pod nor gives it up.
+Nonsense in an annotation or label is as if it were missing: it neither protects a pod nor gives it
+up.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ EVICT, PREFER_NONE = f"{_PEER}/evict", f"{_PEER}/prefer-no-eviction"
 EVICT_ONLY, IN_PROGRESS = f"{_PEER}/request-evict-only", f"{_PEER}/eviction-in-progress"
 EVICTION_COST = "scheduling.koordinator.sh/eviction-cost"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-POLICY = "koordinator.sh/evict-policy"
+#: How a pod goes: a label of a pod, or of its migration job.
+POLICY, POLICIES = "koordinator.sh/evict-policy", ("Eviction", "Delete", "SoftEviction")
 #: An eviction cost that means "never".
 NEVER = 2**31 - 1
 _MIRROR, _SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
@@ -113,7 +115,7 @@ def decode(body: Body) -> PodTraits:
     """The traits of a pod; ``BadObjectError`` names the field that cannot be read."""
     meta, spec = wire.mapping(body, "metadata"), wire.mapping(body, "spec")
     status = wire.mapping(body, "status")
-    notes = wire.mapping(meta, "annotations")
+    notes, labels = wire.mapping(meta, "annotations"), wire.mapping(meta, "labels")
     volumes = wire.bodies(spec, "volumes")
     name = wire.text(meta, "name")
     return PodTraits(
@@ -155,7 +157,7 @@ def decode(body: Body) -> PodTraits:
         evicting=IN_PROGRESS in notes,
         eviction_cost=_cost(notes.get(EVICTION_COST)),
         deletion_cost=_cost(notes.get(DELETION_COST)),
-        policy=str(wire.mapping(meta, "labels").get(POLICY, "")),
+        policy=policy if (policy := str(labels.get(POLICY))) in POLICIES else "",
     )
 
 

@@ -206,25 +206,24 @@ class Limiter:
         return None
 
     def _protected(self, question: _Question) -> Deny | Defer | None:
-        pod, signature = question.pod, question.signature
+        why = self.protection(question.pod, question.mover)
+        return Deny("Protected", why) if why else None
+
+    def protection(self, pod: Pod, mover: Mover) -> str:
+        """Why a pod stays whatever happens; empty where it may go."""
+        signature = self.workloads.signature(pod.pod_class)
         why = pod.immovable
         if not why and pod.reserve_pod_of:
             why = "it keeps the place of a reservation"
         if not why and signature is not None and signature.kind == "DaemonSet":
             why = "its DaemonSet would create it again on its node"
-        if not why and pod.priority >= SYSTEM_CRITICAL and not question.mover.drains:
+        if not why and pod.priority >= SYSTEM_CRITICAL and not mover.drains:
             why = f"its priority {pod.priority} is that of system-critical pods"
-        if not why and signature is None and not (pod.movable or question.mover.reclaims):
-            covered = bool(self.rates.covering(pod.pod_class))
-            why = (
-                ""
-                if covered
-                else (
-                    "nobody would create it again; if that is no loss, annotate it with"
-                    f' {eviction_marks.MOVABLE}: "true"'
-                )
-            )
-        return None if not why else Deny("Protected", f"{pod.key} is not evicted: {why}")
+        lost = signature is None and not (pod.movable or mover.reclaims)
+        if not why and lost and not self.rates.covering(pod.pod_class):
+            loss = "nobody would create it again; if that is no loss, annotate it with"
+            why = f'{loss} {eviction_marks.MOVABLE}: "true"'
+        return f"{pod.key} is not evicted: {why}" if why else ""
 
     def _rates(self, question: _Question) -> Deny | Defer | None:
         refusals = (

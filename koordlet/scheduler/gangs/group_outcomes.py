@@ -57,6 +57,7 @@ class GroupOutcomes:
         """Refuse a member beyond the minimum; it may preempt where the gang has enough with it."""
         core, pod = self._core, failed.pod
         if failed.never:
+            core.nominated.put(pod, "")
             core.queue.gate(pod, failed.message, self._now)
             return Refusal(pod, failed.message)
         entry = self._book.of(pod)
@@ -65,6 +66,7 @@ class GroupOutcomes:
         if alone and failed.failure is not None:
             cycle = core.cycles[pod.pod_class.scheduler]
             return core.refuse(cycle, pod, failed.failure, self._now)
+        core.nominated.put(pod, "")
         core.queue.failed(pod, self._now, failed.by)
         return Refusal(pod, failed.message)
 
@@ -94,6 +96,7 @@ class GroupOutcomes:
         for pod in members:
             text, its = texts.get(pod.key, message), failed.get(pod.key)
             if its is not None and its.never:
+                self._core.nominated.put(pod, "")
                 queue.gate(pod, its.message, self._now)
                 outcomes.append(Refusal(pod, its.message))
                 continue

@@ -25,8 +25,9 @@ from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.traits import PodTraits, Resident
 from koordlet.scheduler.disruption.answers import Clock, Refusal, unshadowed
-from koordlet.scheduler.disruption.workloads import Signature
+from koordlet.scheduler.disruption.workloads import Signature, each
 from koordlet.scheduler.loop.evictions import EvictionResult
+from koordlet.scheduler.loop.job_memory import JobMemories
 from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
 from koordlet.scheduler.loop.migration_writer import (
     COMPONENT,
@@ -40,6 +41,7 @@ from koordlet.scheduler.migration import flow, gang
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture
 from koordlet.scheduler.migration.replacements import Replacements
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
@@ -47,8 +49,6 @@ from koordlet.scheduler.objects.wire import BadObjectError
 #: How often leftovers and old jobs are looked for.
 _SWEEP = 5.0
 _LOOK = 0.1
-#: Pods that are asked about at one look: the jobs under way wait meanwhile.
-_ASKED = 100
 
 
 class MigrationController:
@@ -84,7 +84,8 @@ class MigrationController:
         self._by_pod: dict[tuple[str, str], frozenset[str]] = {}
         #: Jobs that were just made and that the watch has yet to show, until a moment.
         self._unseen: dict[str, tuple[MigrationJob, float]] = {}
-        self._writer = JobWriter(store, watched, settings, in_plan)
+        self._memories = JobMemories()
+        self._writer = JobWriter(store, watched, settings, self._memories, in_plan)
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._replacements = Replacements()
         self._leftovers = MigrationLeftovers(store, watched)
@@ -143,8 +144,7 @@ class MigrationController:
 
     def refusal(self, job: MigrationJob) -> str:
         """Why the last action of a job was in vain."""
-        memory = self._writer.memory.get(job.uid)
-        return "" if memory is None else memory.refusal
+        return self._memories.of(job).refusal
 
     # Working.
 
@@ -180,16 +180,15 @@ class MigrationController:
             return
         now = self._now()
         several = {job.uid: job for job in self.source.snapshot.values()}
-        for uid in self._writer.memory.keys() - several.keys():
-            del self._writer.memory[uid]
+        self._memories.keep(several)
         free = [
             job
             for job in several.values()
-            if job.active and job.uid not in self._busy and not self._writer.is_stale(job)
+            if job.active and job.uid not in self._busy and not self._memories.is_stale(job)
             if self._only is None or self._only(job)
         ]
         self._replacements.see(several)
-        picture = self._picture(several)
+        picture = self._picture()
         waiting = []
         for job in free:
             step = flow.step(job, picture, now.wall)
@@ -197,8 +196,10 @@ class MigrationController:
             if step.status == job.status and job.status.phase is Phase.PENDING:
                 if not job.paused:
                     waiting.append(job)
-            elif step.status != job.status or (step.actions and self._writer.is_due(job, now)):
-                actions = step.actions if self._writer.is_due(job, now) else ()
+                continue
+            due = self._memories.is_due(job, now.steady)
+            if step.status != job.status or (step.actions and due):
+                actions = step.actions if due else ()
                 self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
         if waiting:
             await self._arbitrate(waiting)
@@ -222,7 +223,7 @@ class MigrationController:
         self._busy.pop(job.uid, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.get().error("migration.failed", job=job.name, detail=f"{error!r}"[:300])
-            self._writer.of(job).pause(self._now().steady + PAUSE, str(error))
+            self._memories.of(job).pause(self._now().steady + PAUSE, str(error))
 
     # What is seen.
 
@@ -231,16 +232,13 @@ class MigrationController:
 
     def _members(self, controller: tuple[str, str, str]) -> Iterable[Pod]:
         known = self._watched.disruptions.limiter.workloads
-        for pods in known.members(known.of_controller(*controller)).values():
-            yield from pods.values()
+        return each(known.members(known.of_controller(*controller)))
 
-    def _picture(self, several: Iterable[str]) -> flow.Picture:
-        refused = {
-            uid: self._writer.memory[uid].refusal for uid in several if uid in self._writer.memory
-        }
-        return flow.Picture(
-            pod=self._pod, room=self._leftovers.room, members=self._members, refusals=refused,
-            of_other=self._replacements.of_other, gang=self._plan,
+    def _picture(self) -> Picture:
+        return Picture(
+            pod=self._pod, room=self._leftovers.room, members=self._members,
+            refusals=self._memories.refusals(), of_other=self._replacements.of_other,
+            awaited=self._leftovers.may_be_replaced, gang=self._plan,
         )  # fmt: skip
 
     # Arbitration.
@@ -263,22 +261,21 @@ class MigrationController:
             if not job.active:
                 bounds.add_ended(job, self._signature(job, None))
         running = map(self._candidate, self._active() if counted is None else counted)
-        return Arbiter(settings, bounds, running, self._asks, self._gang)
+        return Arbiter(settings, bounds, running, self._asks, self._forbids)
 
     def _candidate(self, job: MigrationJob) -> Candidate:
-        pod, memory = self._pod(job.pod), self._writer.memory.get(job.uid)
+        pod, memory = self._pod(job.pod), self._memories.of(job)
         if pod is not None and job.pod.uid not in {"", pod.uid}:
             pod = None
-        known = PodTraits() if memory is None or memory.traits is None else memory.traits
         signature = self._signature(job, pod)
         if pod is None:
             return Candidate(job=job, signature=signature)
         return Candidate(
             job=job,
-            resident=Resident(pod, known, -1),
+            resident=Resident(pod, memory.traits or PodTraits(), -1),
             signature=signature,
             unproved=self._writer.unproved(job, pod),
-            protection="" if memory is None else memory.protection,
+            protection=memory.protection,
         )
 
     def _signature(self, job: MigrationJob, pod: Pod | None) -> Signature | None:
@@ -287,17 +284,19 @@ class MigrationController:
         kind, slash, name = job.workload.partition("/")
         return Signature(job.pod.namespace, kind, name) if slash else None
 
-    def _asks(self, candidate: Candidate) -> Refusal | None:
+    def _asks(self, candidate: Candidate, pod: Pod) -> Refusal | None:
         job, limiter = candidate.job, self._watched.disruptions.limiter
-        pod = candidate.resident.pod if candidate.resident else None
-        assert pod is not None  # noqa: S101 -- nobody is asked about a pod that is gone
         moved_by = mover(job.by, self._settings, acts=candidate.acts)
         return unshadowed(limiter.may_evict(pod, cause(job), moved_by, self._now()))
 
-    def _gang(self, candidate: Candidate) -> str:
+    def _forbids(self, candidate: Candidate, pod: Pod) -> str:
+        job, limiter = candidate.job, self._watched.disruptions.limiter
+        moved_by = mover(job.by, self._settings, acts=candidate.acts)
+        return self._gang(job, pod) or limiter.protection(pod, moved_by)
+
+    def _gang(self, job: MigrationJob, pod: Pod) -> str:
         """Why the gang of a pod cannot do without it."""
-        job, pod = candidate.job, candidate.resident.pod if candidate.resident else None
-        entry = None if pod is None else self._watched.core.gangs.book.of(pod)
+        entry = self._watched.core.gangs.book.of(pod)
         if job.leader:
             leader = self.source.get(job.leader)
             leading = self._target(leader) if leader is not None and leader.whole_gang else None
@@ -330,30 +329,29 @@ class MigrationController:
 
     async def _ask(self, waiting: list[MigrationJob]) -> None:
         """Learn what strategies would know of pods; of thousands some at each look."""
-        unknown = [
-            job for job in waiting
-            if (pod := self._target(job)) is not None and not self._writer.of(job).knows(pod)
-        ]  # fmt: skip
-        for job in unknown[:_ASKED]:
+        pods = [(job, pod) for job in waiting if (pod := self._target(job)) is not None]
+        for job in self._memories.to_ask(pods):
             ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
             try:
                 body = await self._store.get(ref)
-            except refusals.ObjectsError:
-                continue  # who cannot be asked about might be protected
+            except refusals.ObjectsError as error:
+                # Who cannot be asked about might be protected.
+                self._memories.of(job).pause(self._now().steady + PAUSE, str(error))
+                continue
             if (pod := self._target(job)) is None:
                 continue
             try:
                 known = traits.decode(body)
             except BadObjectError:
                 known = PodTraits(uid=pod.uid)
-            self._writer.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
+            self._memories.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
 
     async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
         await self._ask(waiting)
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [
             each for each in map(self._candidate, waiting)
-            if each.resident is None or self._writer.of(each.job).knows(each.resident.pod)
+            if each.resident is None or self._memories.of(each.job).knows(each.resident.pod)
         ]  # fmt: skip
         for verdict in self.arbiter(running).verdicts(candidates):
             job, old = verdict.candidate.job, verdict.candidate.job.status

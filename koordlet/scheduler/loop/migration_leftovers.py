@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.disruption import workloads
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.migration import cleanup, room
 from koordlet.scheduler.migration.job import MigrationJob
 from koordlet.scheduler.migration.room import JobReservation
+from koordlet.scheduler.objects.owners import PodOwner
 from koordlet.scheduler.objects.wire import BadObjectError
+
+#: Controllers that say how many pods they want, by kind.
+_CONTROLLERS = {
+    kind.name: kind
+    for kind in (kinds.REPLICATION_CONTROLLERS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS)
+}
 
 
 class MigrationLeftovers:
@@ -43,16 +50,37 @@ class MigrationLeftovers:
         for job in cleanup.forgotten(jobs.values(), now):
             await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
 
+    def may_be_replaced(self, held: JobReservation) -> bool:
+        """Whether a pod may yet come for a room; so, too, while nobody knows what its owner wants.
+
+        The controller of a pod that left may have no other one: it alone says how many there shall
+        be.
+        """
+        wanted = self._wanted(held.controller)
+        return wanted is None or self._is_awaited(held)
+
     def _is_awaited(self, held: JobReservation) -> bool:
-        """Whether a pod waits for a node that may take a room, or its controller lacks pods."""
+        """Whether its controller lacks pods, or a pod waits for a node that may take a room."""
+        if held.controller is not None:
+            known = self._watched.disruptions.limiter.workloads
+            members = known.members(known.of_controller(*held.controller))
+            up = [pod for pod in workloads.each(members) if pod.up]
+            own = sum(pod.pod_class.owner == held.controller[1:] for pod in up)
+            if len(up) < known.expected(members) or own < (self._wanted(held.controller) or 0):
+                return True
         pods = self._watched.sources.informers[kinds.PODS].snapshot.values()
-        if any(not pod.node and held.serves(pod) for pod in pods):
-            return True
-        if held.controller is None:
-            return False
-        known = self._watched.disruptions.limiter.workloads
-        members = known.members(known.of_controller(*held.controller))
-        return sum(pod.up for pod in workloads.each(members)) < known.expected(members)
+        return any(not pod.node and held.serves(pod) for pod in pods)
+
+    def _wanted(self, controller: tuple[str, str, str] | None) -> int | None:
+        """How many pods a controller wants; ``None``: no object says so."""
+        namespace, kind, name = controller or ("", "", "")
+        if kind not in _CONTROLLERS:
+            return None
+        source: informer.Informer[PodOwner] = self._watched.sources.informers[_CONTROLLERS[kind]]
+        if source.health.state is not informer.State.WATCHING:
+            return None
+        owner = source.get(name, namespace)
+        return None if owner is None else owner.replicas
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
         try:

@@ -20,7 +20,6 @@ from typing import Protocol
 
 from koordlet import log
 from koordlet.kubeapi import kinds, objects, refusals
-from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling.evictor_settings import EvictorSettings
 from koordlet.scheduler.descheduling.traits import PodTraits
 from koordlet.scheduler.disruption.answers import Clock, EvictionRate, Mover
@@ -29,6 +28,7 @@ from koordlet.scheduler.loop import evictions
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.event_handlers import EventHandlers
+from koordlet.scheduler.loop.job_memory import JobMemories
 from koordlet.scheduler.migration import flow, room
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Candidate
@@ -56,36 +56,6 @@ class WatchedCluster(Protocol):
     evictions: evictions.Evictions
 
 
-@dataclass(slots=True)
-class JobMemory:
-    """What is remembered of a job, and may be lost."""
-
-    #: Written from this revision: the watch has yet to show what became of it.
-    stale: str = ""
-    #: Monotonic; no action before.
-    next: float = 0.0
-    refusal: str = ""
-    traits: PodTraits | None = None
-    #: What protects its pod, as far as that was asked.
-    protection: str = ""
-
-    def pause(self, until: float, refusal: str) -> None:
-        """Nothing is tried before."""
-        self.next, self.refusal = until, refusal
-
-    def written(self, revision: str) -> None:
-        """What was decided on is the past."""
-        self.stale = revision
-
-    def knows(self, pod: Pod) -> bool:
-        """Whether the traits are those of this pod, and not of one that had its name before."""
-        return self.traits is not None and self.traits.uid == pod.uid
-
-    def learn(self, known: PodTraits, protection: str = "") -> None:
-        """Keep the traits of its pod, and what protects it."""
-        self.traits, self.protection = known, protection
-
-
 class JobWriter:
     """Writes of the jobs of one cluster."""
 
@@ -94,26 +64,11 @@ class JobWriter:
         store: objects.Objects,
         watched: WatchedCluster,
         settings: EvictorSettings,
+        memories: JobMemories,
         in_plan: Callable[[MigrationJob], bool],
     ) -> None:
         self._store, self._watched, self._settings = store, watched, settings
-        self._in_plan = in_plan
-        #: What is remembered of jobs, by UID.
-        self.memory: dict[str, JobMemory] = {}
-
-    def of(self, job: MigrationJob) -> JobMemory:
-        """What is remembered of a job."""
-        return self.memory.setdefault(job.uid, JobMemory())
-
-    def is_stale(self, job: MigrationJob) -> bool:
-        """Whether the watch has yet to show what was written."""
-        memory = self.memory.get(job.uid)
-        return memory is not None and memory.stale == job.revision != ""
-
-    def is_due(self, job: MigrationJob, now: Clock) -> bool:
-        """Whether an action may be tried."""
-        memory = self.memory.get(job.uid)
-        return memory is None or now.steady >= memory.next
+        self._memories, self._in_plan = memories, in_plan
 
     def _now(self) -> Clock:
         return self._watched.disruptions.now()
@@ -128,7 +83,7 @@ class JobWriter:
         except refusals.ObjectsError as error:
             measures.asked("migration_job", error.code)
             if not isinstance(error, refusals.Conflict | refusals.NotFound):
-                self.of(job).pause(self._now().steady + PAUSE, str(error))
+                self._memories.of(job).pause(self._now().steady + PAUSE, str(error))
             return None
         measures.asked("migration_job", "ok")
         return body
@@ -140,7 +95,7 @@ class JobWriter:
             ref = objects.Ref(kinds.POD_MIGRATION_JOBS, job.name)
             if await self._write(job, ref, patch, "status") is None:
                 return
-            self.of(job).written(job.revision)
+            self._memories.of(job).written(job.revision)
             await self._tell(job, step.status)
         for action in step.actions:
             if not await self._act(job, action):
@@ -160,7 +115,7 @@ class JobWriter:
                 ref = objects.Ref(kinds.RESERVATIONS, action.room.name)
                 await self._store.patch(ref, opening)
         except (refusals.ObjectsError, BadObjectError) as error:
-            self.of(job).pause(self._now().steady + PAUSE, str(error))
+            self._memories.of(job).pause(self._now().steady + PAUSE, str(error))
             return False
         return True
 
@@ -185,7 +140,7 @@ class JobWriter:
         await self._store.patch(
             objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), objects.Merge(patch)
         )
-        self.of(job).pause(0.0, "")
+        self._memories.of(job).pause(0.0, "")
 
     async def _lead(self, job: MigrationJob, pods: Iterable[Pod]) -> None:
         """The jobs of other members have names that follow from theirs: there are never two."""
@@ -209,7 +164,7 @@ class JobWriter:
         return "", ""
 
     async def _evict(self, job: MigrationJob, pod: Pod) -> bool:
-        memory = self.of(job)
+        memory = self._memories.of(job)
         reason, why = self.unproved(job, pod)
         if reason:
             memory.pause(self._now().steady + PAUSE, f"{reason}: {why}")

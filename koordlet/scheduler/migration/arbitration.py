@@ -25,6 +25,7 @@ from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
 from koordlet.scheduler.migration.job_rates import TokenBucket
+from koordlet.scheduler.objects.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,12 +187,12 @@ class Arbiter:
         settings: MigrationSettings,
         bounds: JobBounds,
         running: Iterable[Candidate],
-        asks: Callable[[Candidate], Refusal | None],
-        gang: Callable[[Candidate], str],
+        asks: Callable[[Candidate, Pod], Refusal | None],
+        forbids: Callable[[Candidate, Pod], str],
     ) -> None:
-        """``asks``: the limiter; ``gang``: why a pod's gang cannot do without it."""
+        """``asks``: the limiter; ``forbids``: why a pod never goes, its gang, what protects it."""
         self._settings, self._bounds = settings, bounds
-        self._asks, self._gang = asks, gang
+        self._asks, self._never = asks, forbids
         #: The jobs of pods.
         self._taken: dict[PodRef, str] = {}
         for candidate in running:
@@ -243,22 +244,20 @@ class Arbiter:
             return
         if not resident.pod.node:
             return  # nothing runs yet: its place is all that changes
-        if why := self._forbids(candidate, resident) or self._gang(candidate):
+        if why := self._forbids(candidate, resident) or self._never(candidate, resident.pod):
             yield flow.FORBIDDEN, why
         if candidate.unproved[0]:
             yield candidate.unproved
-        refusal = self._asks(candidate)
-        reason, message = ("", "") if refusal is None else (refusal.reason, refusal.message)
-        if reason == "Protected":
-            yield flow.FORBIDDEN, message
         if resident.traits.evict or job.plan or job.leader:
             # A plan holds all its room first, and each eviction is asked about when it is due. The
             # bounds of a gang that moves whole are asked for its leader.
             return
         yield from self._bounds.refusals(candidate)
-        # The server has the last word on its budgets: the job waits for it, its room held.
-        if reason not in {"", "PDB"}:
-            yield reason, message
+        # Whoever waits for a bound costs the limiter nothing. The server has the last word on its
+        # budgets: the job waits for it, its room held.
+        refusal = self._asks(candidate, resident.pod)
+        if refusal is not None and refusal.reason != "PDB":
+            yield refusal.reason, refusal.message
 
     def _forbids(self, candidate: Candidate, resident: Resident) -> str:
         job, pod_class = candidate.job, resident.pod.pod_class

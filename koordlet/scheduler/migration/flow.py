@@ -14,6 +14,7 @@ Running  the eviction is asked for               Running   Eviction False: Evict
 Running  the pod is gone                         Running   Eviction True: EvictComplete
 Running  the replacement took the reservation    Running   PodBoundReservation
 Running  ... and is ready                        Succeeded BoundPodReady
+Running  its controller wants no pod instead     Succeeded EvictComplete
 any      its time is over                        Failed    Timeout
 any      somebody ends it                        Aborted
 ======== ======================================= ========= ========================================
@@ -26,7 +27,8 @@ Rules:
 3. After the eviction a job waits for the replacement at least that long, whatever its ttl.
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that was placed elsewhere with the room free. Each pod replaces one. Of a gang that
-   moves, a replacement may have any of its rooms: nobody stays for it.
+   moves, a replacement may have any of its rooms: nobody stays for it. A workload that was scaled
+   in meanwhile makes none: nobody waits for it.
 5. A pod that got another owner, or lost it, stays: its room is for the old owner's pods alone.
 6. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
@@ -34,14 +36,14 @@ Rules:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
-from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration import room
-from koordlet.scheduler.migration.gang import ALONE, GangPlan
+from koordlet.scheduler.migration.gang import ALONE
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture, came_after
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition, with_condition
@@ -93,28 +95,6 @@ class Step:
 
     status: JobStatus
     actions: tuple[Action, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """What jobs see of the cluster."""
-
-    #: The living pod of a namespace and name.
-    pod: Callable[[PodRef], Pod | None]
-    room: Callable[[str], JobReservation | None]
-    #: The pods of a controller: namespace, kind, name.
-    members: Callable[[tuple[str, str, str]], Iterable[Pod]]
-    #: Why the last action of a job was in vain, by its UID.
-    refusals: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    #: Whether a pod came for another job.
-    of_other: Callable[[MigrationJob, Pod], bool] = lambda _job, _pod: False
-    #: How far the gang of a job is that moves it, or follows.
-    gang: Callable[[MigrationJob], GangPlan] = lambda _job: ALONE
-
-    def target(self, job: MigrationJob) -> Pod | None:
-        """The pod that a job is about, unless another one has its name now."""
-        pod = self.pod(job.pod)
-        return pod if pod is not None and job.pod.uid in {"", pod.uid} else None
 
 
 def step(job: MigrationJob, picture: Picture, now: float) -> Step:
@@ -301,7 +281,7 @@ class _Step:
         of two watches one is behind. Nobody is evicted for it, and a moment is waited.
         """
         pod = self._picture.pod(owner)
-        if self._asked and (pod is None or _after(pod, held.opened)):
+        if self._asked and (pod is None or came_after(pod, held.opened)):
             self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
             bound = self._status.condition(BOUND)
             if bound is not None and self._now - bound.since < SETTLE:
@@ -346,36 +326,22 @@ class _Step:
 
     def _replaced(self, held: JobReservation) -> Step:
         """The pod is gone: wait for the one that comes instead."""
-        owner = held.owner
-        if owner is None or owner.uid == self._job.pod.uid:
-            elsewhere = list(self._siblings(held, owner, held.opened + 1))
-            if held.opened and elsewhere and all(pod.up for pod in elsewhere):
-                return self._bound(held, elsewhere[0])
-            self._note(BOUND, "WaitForPodBindReservation", holds=False)
-            opens = held.job and owner is None and held.ends_soon(self._now)
-            return self._stay(*([OpenReservation(held)] if opens else []))
-        pod = self._picture.pod(owner)
-        if pod is not None and pod.uid == owner.uid and _after(pod, held.opened):
-            return self._bound(held, pod)
-        # A sibling that was there before took it, or its owner is gone again (rule 4).
-        pod = next((each for each in self._siblings(held, owner) if each.up), None)
+        owner, pod = held.owner, self._picture.replacement(self._job, held)
         if pod is not None:
             return self._bound(held, pod)
-        self._note(BOUND, "WaitForPodBindReservation", _BOUND_BY_OTHER, holds=False)
-        return self._stay()
+        if self._unreplaced(held):
+            text = f'Pod "{self._job.pod}" has been evicted'
+            return self._succeed(f"{text}: its controller wants no other pod instead", None)
+        taken = owner is not None and owner.uid != self._job.pod.uid
+        why = _BOUND_BY_OTHER if taken else ""
+        self._note(BOUND, "WaitForPodBindReservation", why, holds=False)
+        opens = held.job and owner is None and held.ends_soon(self._now)
+        return self._stay(*([OpenReservation(held)] if opens else []))
 
-    def _siblings(
-        self, held: JobReservation, owner: PodRef | None, since: float = 0.0
-    ) -> Iterator[Pod]:
-        """The pods that were created for the one that left, the first of them first."""
-        if held.controller is None:
-            return
-        several = self._picture.members(held.controller)
-        for pod in sorted(several, key=lambda pod: (pod.created, pod.key)):
-            known = {self._job.pod.uid, "" if owner is None else owner.uid}
-            taken = pod.uid in known or self._picture.of_other(self._job, pod)
-            if not taken and _after(pod, max(since, held.opened)):
-                yield pod
+    def _unreplaced(self, held: JobReservation) -> bool:
+        """Whether nothing replaces the pod: its workload has been scaled in since."""
+        left = self._left()
+        return left > 0 and self._now - left >= SETTLE and not self._picture.awaited(held)
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:
         ref = PodRef(pod.namespace, pod.name, pod.uid)
@@ -390,11 +356,3 @@ class _Step:
             return self._stay()
         self._note(READY, "", holds=True)
         return self._succeed(text, ref)
-
-
-def _after(pod: Pod, opened: float) -> bool:
-    """Whether a pod came after a moment; objects have whole seconds."""
-    try:
-        return moment.parse(pod.created) >= int(opened)
-    except ValueError:
-        return False

@@ -16,7 +16,7 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import duration, moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import traits
-from koordlet.scheduler.descheduling.evictor_settings import MODES, POLICIES, RESERVATION_FIRST
+from koordlet.scheduler.descheduling.evictor_settings import MODES, RESERVATION_FIRST
 from koordlet.scheduler.objects import wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import parsing
@@ -196,7 +196,7 @@ def decode(body: Body, mode: str = RESERVATION_FIRST) -> MigrationJob:
     policy = str(wire.mapping(meta, "labels").get(traits.POLICY) or "")
     for value, known, where in (
         (mode, MODES, "spec.mode"),
-        (policy, ("", *POLICIES), f"label {traits.POLICY}"),
+        (policy, ("", *traits.POLICIES), f"label {traits.POLICY}"),
     ):
         if value not in known:
             raise BadObjectError(f"{where} {value!r} is none of {', '.join(filter(None, known))}")

@@ -38,6 +38,7 @@ from koordlet.scheduler.loop.recent_decisions import Ranking, RecentDecisions
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
+from koordlet.scheduler.plugins.volume_binding import VolumeBinding
 from koordlet.scheduler.quotas import summary as quota_summary
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.cache import ReservationCache
@@ -116,6 +117,9 @@ class Simulation:
         self._claims = SimulatedClaims(cluster.allocations, cluster.claim_templates, events)
         for plugin in profile.plugins(profiles, DynamicResources):
             plugin.attach(cluster.allocations, self._claims)
+        promised: dict[str, tuple[str, str]] = {}
+        for binding in profile.plugins(profiles, VolumeBinding):
+            binding.attach(None, promised)
         for place, budget in enumerate(cluster.budgets):
             self._core.budgets.put(str(place), budget)
         #: Why each pod was refused last.

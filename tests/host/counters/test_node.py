@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 from koordlet.history import series
 from koordlet.host import machine
 from koordlet.host.counters import node, usage
+from koordlet.host.fs import root
 from koordlet.host.topology import discovery
 from koordlet.model import meter
 from tests.kit import counting, machines
@@ -53,13 +56,24 @@ def test_each_file_for_itself() -> None:
     look = node.NodeReader(host)
     host.texts["/proc/stat"] = "nonsense"
     host.tree.directory("/proc/pressure").drop("io")
+
+    def off() -> str:
+        raise root.fail(errno.EOPNOTSUPP, "/proc/pressure/cpu")
+
+    host.tree.computed("/proc/pressure/cpu", off)
     past.take(look.read(0))
 
     assert past.node.last("", meter.MEMORY_TOTAL) is not None
     assert look.counts["damaged"] == 1
-    assert {gap.feature: gap.why for gap in look.unsupported}["pressure.io"] == (
-        "/proc/pressure/io: No such file or directory"
+    gaps = {gap.feature: gap.why for gap in look.unsupported}
+    assert gaps["pressure.cpu"] == (
+        "/proc/pressure/cpu: Operation not supported"
         " (pressure stall information is off: boot with psi=1)"
+    )
+    assert gaps["pressure.io"] == (
+        "/proc/pressure/io: No such file or directory (pressure stall information is off or not"
+        " built in: boot with psi=1, and where that does not help with a kernel that has"
+        " CONFIG_PSI)"
     )
 
 

@@ -46,6 +46,22 @@ def test_a_cost_that_is_none_is_zero(cost: object) -> None:
     assert traits.decode(body).eviction_cost == 0
 
 
+@pytest.mark.parametrize(
+    ("label", "policy"),
+    [
+        ("Delete", "Delete"),
+        ("SoftEviction", "SoftEviction"),
+        ("delete", ""),
+        ("Sofly", ""),
+        (7, ""),
+    ],
+)
+def test_a_policy_that_is_none_is_that_of_the_configuration(label: object, policy: str) -> None:
+    """The peer's, too: a job that names it would fail in each round anew."""
+    body = pod("p", "n1", labels={traits.POLICY: label})
+    assert traits.decode(body).policy == policy
+
+
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])
 def test_a_pod_that_cannot_be_read_is_an_error(part: str) -> None:
     """Nobody knows whether it is protected, so it is not looked at."""

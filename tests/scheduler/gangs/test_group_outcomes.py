@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from koordlet.scheduler.framework.queue import QueuePlace
+from koordlet.scheduler.gangs.group_outcomes import GroupOutcomes
+from koordlet.scheduler.gangs.trial import FailedMember, GroupTrial
 from tests.kit import clusters, gangs
 from tests.kit.gang_scene import Scene
 
@@ -32,3 +36,26 @@ def test_a_member_beyond_the_minimum_is_refused_alone_and_the_others_are_bound()
     )
     assert scene.decided() == {"a": "n", "b": ""}
     assert scene.messages["b"].startswith("0/1 nodes are available")
+
+
+@pytest.mark.parametrize("released", [False, True])
+@pytest.mark.parametrize("never", [False, True])
+def test_room_that_was_promised_to_a_member_that_is_refused_is_anybodys_at_once(
+    *, released: bool, never: bool
+) -> None:
+    """Not only once the store shows it: a pod that is never tried again keeps nobody out.
+
+    ``released``: the group goes without it, as it is beyond the minimum.
+    """
+    scene = Scene(clusters.node("n"), gangs.member("a", "g", 2), gangs.member("b", "g", 2))
+    core, pod = scene.core, scene.stored["d/b"]
+    core.nominated.put(pod, "n")
+    entry = core.gangs.book.of(pod)
+    assert entry is not None
+    assert entry.group is not None
+    outcomes = GroupOutcomes(core.gangs.held, entry.group, scene.now)
+    trial = GroupTrial(failed=[FailedMember(pod, "no node", never=never)])
+    made = outcomes.release(trial) if released else outcomes.refused([pod], trial, "no node")
+    assert [outcome.pod.key for outcome in made] == ["d/b"]
+    assert (core.nominated.node(pod), pod.nominated) == ("", "")
+    assert list(core.nominated.withdrawn) == ["n"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from koordlet.kubeapi import kinds, node_avoidances, objects, refusals
-from koordlet.scheduler.descheduling import configuration
+from koordlet.scheduler.descheduling import configuration, evictor_settings
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
@@ -115,11 +115,13 @@ def test_what_cannot_be_moved_is_refused_at_once(ram: Path) -> None:
     async def body() -> None:
         async with scene(ram, over_http=False) as cluster:
             await cluster.up(await cluster.world.pod("bare", on="n1"))
-            for pod, reason, words in (
-                ("bare", "ForbiddenMigratePod", "nobody would create pod d/bare again"),
-                ("nobody", "MissingPod", 'missing Pod "d/nobody"'),
+            room, direct = evictor_settings.MODES
+            for pod, mode, reason, words in (
+                ("bare", room, "ForbiddenMigratePod", "nobody would create pod d/bare again"),
+                ("bare", direct, "ForbiddenMigratePod", "d/bare is not evicted: nobody would"),
+                ("nobody", room, "MissingPod", 'missing Pod "d/nobody"'),
             ):
-                status = await cluster.job(await cluster.ask(pod), "Failed")
+                status = await cluster.job(await cluster.ask(pod, mode=mode), "Failed")
                 assert status["reason"] == reason
                 assert words in status["message"]
             first = await cluster.ask()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
 from tests.kit import reservations, schedulers
 from tests.kit.descheduler_scene import FREE
 from tests.kit.schedulers import OWNER, READY
@@ -42,8 +46,9 @@ async def fill(world: schedulers.World, replicas: int) -> None:
     await world.store.create(kinds.RESERVATIONS, held)
 
 
-async def swept(world: schedulers.World) -> list[Any]:
-    """The reservations that a sweep leaves."""
+@asynccontextmanager
+async def leftovers(world: schedulers.World) -> AsyncGenerator[MigrationLeftovers]:
+    """What jobs left, while the cluster is watched."""
     profiles = {schedulers.NAME: profile.default(schedulers.NAME)}
     watched = ClusterWatch(
         world.store, profiles, FREE, Clocks(), instance="one", leads=lambda: True
@@ -51,10 +56,16 @@ async def swept(world: schedulers.World) -> list[Any]:
     watching = asyncio.ensure_future(watched.sources.run())
     try:
         await watched.sources.synced()
-        await MigrationLeftovers(world.store, watched).sweep({OVER.uid: OVER}, NOW)
+        yield MigrationLeftovers(world.store, watched)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+
+
+async def swept(world: schedulers.World) -> list[Any]:
+    """The reservations that a sweep leaves."""
+    async with leftovers(world) as left:
+        await left.sweep({OVER.uid: OVER}, NOW)
     return [*(await objects.collect(world.store.list(kinds.RESERVATIONS))).items]
 
 
@@ -72,5 +83,47 @@ def test_room_is_given_back_unless_its_workload_lacks_pods_or_one_of_them_waits(
             if waiting:
                 await world.pod("web-2", meta=OWNER, cpu="1")
             assert len(await swept(world)) == rooms
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("replicas", "placed", "comes"), [(1, 1, False), (2, 1, True), (0, 0, False), (1, 0, True)]
+)
+def test_a_replacement_may_come_while_the_controller_lacks_pods(
+    ram: Path, replicas: int, placed: int, *, comes: bool
+) -> None:
+    """One whose only pod has left has no pod to be counted by: its object says what it wants."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await fill(world, replicas)
+            if not placed:
+                ref = objects.Ref(kinds.PODS, "web-1", "d")
+                await world.store.delete(ref, grace_seconds=0)
+            async with leftovers(world) as left:
+                held = left.room(OVER.uid)
+                assert held is not None
+                assert left.may_be_replaced(held) is comes
+
+    schedulers.run(body())
+
+
+def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
+    ram: Path,
+) -> None:
+    """Of other controllers the number is unknown: the job waits as long as ever."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await fill(world, 1)
+            await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
+            async with leftovers(world) as left:
+                held = left.room(OVER.uid)
+                assert held is not None
+                assert left.may_be_replaced(held)
+                pattern = OwnerPattern("d", name="web", kind="CloneSet", controller=True)
+                owners = (ReservationOwner(controller=pattern),)
+                assert left.may_be_replaced(dataclasses.replace(held, owners=owners))
 
     schedulers.run(body())

@@ -164,3 +164,27 @@ def test_a_pod_that_its_user_deletes_while_its_budget_refuses_still_finds_its_ro
             assert "deletionTimestamp" not in (await cluster.world.pods())["web-2"]["metadata"]
 
     schedulers.run(body())
+
+
+def test_a_workload_that_is_scaled_in_after_the_eviction_ends_the_job_and_gives_the_room_back(
+    ram: Path,
+) -> None:
+    """Its ReplicaSet has as many pods as it wants: nothing comes, and nobody waits for it."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=False) as cluster:
+            store, meta = cluster.world.store, {"name": "web", "namespace": "d"}
+            wanted = {"metadata": meta, "spec": {"replicas": 2, "selector": {}}}
+            await store.create(kinds.REPLICA_SETS, wanted)
+            name = await cluster.ask()
+            await cluster.asked("web-1")
+            await cluster.gone("web-1")
+            await waits(cluster, name)
+            ref = objects.Ref(kinds.REPLICA_SETS, "web", "d")
+            await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
+            status = await cluster.job(name, "Succeeded", "Failed")
+            assert (status["phase"], status["status"]) == ("Succeeded", "Complete")
+            assert status["message"].endswith("its controller wants no other pod instead")
+            await cluster.world.until(lambda known: not known, kinds.RESERVATIONS)
+
+    schedulers.run(body())

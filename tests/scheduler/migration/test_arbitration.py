@@ -17,6 +17,7 @@ from koordlet.scheduler.disruption.answers import Defer, Deny, Refusal
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition
 from tests.kit import descheduling
 
@@ -34,7 +35,13 @@ class Scene:
         self.state: ClusterState = dump.state([*nodes, *pods], NOW)[0]
         self.settings = settings
         self.refusal: Refusal | None = None
-        self.broken_gang = ""
+        self.forbidden = ""
+        #: The pods that the limiter was asked about.
+        self.asked: list[str] = []
+
+    def _asks(self, _candidate: Candidate, pod: Pod) -> Refusal | None:
+        self.asked.append(pod.name)
+        return self.refusal
 
     def candidate(self, pod: str, name: str = "", age: float = 10.0) -> Candidate:
         """A job of a pod."""
@@ -58,7 +65,7 @@ class Scene:
         for candidate in ended:
             bounds.add_ended(candidate.job, candidate.signature)
         arbiter = Arbiter(
-            self.settings, bounds, running, lambda _: self.refusal, lambda _: self.broken_gang
+            self.settings, bounds, running, self._asks, lambda _candidate, _pod: self.forbidden
         )
         self.last = list(arbiter.verdicts(waiting))
         return {verdict.candidate.job.name: verdict.reason for verdict in self.last}
@@ -232,7 +239,7 @@ def test_what_waiting_cannot_change_is_final() -> None:
         scene.verdicts([candidate], [other])
         assert scene.last[0].final
         assert words in scene.last[0].message
-    scene.broken_gang = "gang a/b needs it"
+    scene.forbidden = "gang a/b needs it"
     assert scene.verdicts([scene.candidate("web-1")]) == {"job-web-1": flow.FORBIDDEN}
 
 
@@ -240,12 +247,15 @@ def test_the_limiter_is_asked_and_a_budget_is_left_to_the_server() -> None:
     """A job waits for a budget with its room held, and for anything else before that."""
     scene = Scene(*pods(3))
     for refusal, reason in (
-        (Deny("Protected", "no"), flow.FORBIDDEN),
         (Deny("CoolDown", "later"), "CoolDown"),
         (Defer("PDB", "none"), ""),
     ):
         scene.refusal = refusal
         assert scene.verdicts([scene.candidate("web-0")]) == {"job-web-0": reason}
+    # Of three one migrates at a time: who waits for that costs the limiter nothing.
+    scene.asked.clear()
+    scene.verdicts([scene.candidate(f"web-{number}") for number in range(3)])
+    assert scene.asked == ["web-0"]
 
 
 def test_the_annotation_of_a_pod_passes_all_bounds_but_a_job_that_is_there() -> None:

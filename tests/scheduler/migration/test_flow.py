@@ -10,8 +10,9 @@ import pytest
 
 from koordlet.model import moment
 from koordlet.scheduler.migration import cleanup, flow, job, room
-from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation, Picture
+from koordlet.scheduler.migration.flow import EvictPod, MakeReservation, OpenReservation
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import OwnerReference, Pod, PodClass
 from koordlet.scheduler.objects.requests import Requests

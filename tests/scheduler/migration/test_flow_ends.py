@@ -8,6 +8,7 @@ from koordlet.model import moment
 from koordlet.scheduler.migration import flow, job, room
 from koordlet.scheduler.migration.flow import Step
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture
 from koordlet.scheduler.migration.room import JobReservation
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition, OwnerPattern, ReservationOwner
@@ -33,7 +34,7 @@ def running(status: JobStatus | None = None) -> MigrationJob:
 
 def step(known: MigrationJob, held: JobReservation | None, there: Pod | None) -> Step:
     """What becomes of it."""
-    picture = flow.Picture(
+    picture = Picture(
         pod=lambda _ref: there, room=lambda _name: held, members=lambda _controller: ()
     )
     return flow.step(known, picture, NOW)
@@ -128,3 +129,39 @@ def test_a_replacement_that_is_gone_again_is_no_success() -> None:
     waits = step(running(status), held, None).status
     assert (waits.phase, waits.status) == (Phase.RUNNING, flow.BOUND)
     assert waits.reason == "WaitForPodBindReservation"
+
+
+@pytest.mark.parametrize(
+    ("since", "awaited", "owner", "phase"),
+    [
+        (20, False, None, Phase.SUCCEEDED),
+        (20, True, None, Phase.RUNNING),
+        # One watch may be behind the other.
+        (2, False, None, Phase.RUNNING),
+        (20, False, PodRef("d", "web-2", "u-2"), Phase.SUCCEEDED),
+        (20, True, PodRef("d", "web-2", "u-2"), Phase.RUNNING),
+    ],
+)
+def test_a_job_whose_workload_was_scaled_in_after_the_eviction_is_over(
+    since: float, owner: PodRef | None, phase: Phase, *, awaited: bool
+) -> None:
+    """Nothing comes instead, whoever took the room: ten minutes would be waited in vain."""
+    held = JobReservation(
+        name="j-1", uid="r-1", job="j", node="n2", owners=OWNERS, opened=NOW - 30, owner=owner,
+        phase=ReservationPhase.AVAILABLE, expires=NOW + 870,
+    )  # fmt: skip
+    left = Condition(
+        type=flow.EVICTION, status=True, reason="EvictComplete", changed=moment.spell(NOW - since)
+    )
+    picture = Picture(
+        pod=lambda _ref: None, room=lambda _name: held, members=lambda _controller: (),
+        awaited=lambda _room: awaited,
+    )  # fmt: skip
+    known = running(JobStatus(phase=Phase.RUNNING, conditions=(left,), node="n2"))
+    ended = flow.step(known, picture, NOW).status
+    assert ended.phase is phase
+    if phase is Phase.SUCCEEDED:
+        assert (ended.status, ended.reason, ended.pod) == ("Complete", "", None)
+        assert ended.message == (
+            'Pod "d/web-1" has been evicted: its controller wants no other pod instead'
+        )

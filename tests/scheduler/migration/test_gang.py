@@ -13,6 +13,7 @@ from koordlet.scheduler.gangs.gang import Gang
 from koordlet.scheduler.migration import flow, gang, job
 from koordlet.scheduler.migration.flow import EvictPod, MakeFollowers
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
+from koordlet.scheduler.migration.picture import Picture
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition
 from tests.scheduler.migration.test_flow import NOW, pod
@@ -103,7 +104,7 @@ def test_the_flow_makes_followers_waits_and_ends_as_the_plan_says() -> None:
     ]  # fmt: skip
 
     def step(plan: gang.GangPlan, known: MigrationJob = running) -> flow.Step:
-        picture = flow.Picture(
+        picture = Picture(
             pod=lambda _: MEMBERS[0], room=lambda _: None, members=lambda _: MEMBERS,
             gang=lambda _: plan,
         )  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from koordlet.model import moment
 from koordlet.report.crds import definitions
+from koordlet.scheduler.descheduling import traits
 from koordlet.scheduler.migration import cleanup, job
 from koordlet.scheduler.migration.job import Phase, PodRef
 from tests.kit import structural
@@ -82,6 +83,14 @@ def test_a_time_that_a_job_cannot_mean_is_named() -> None:
     made = body()
     made["metadata"]["annotations"] = {job.AVOID: "long"}
     assert f"annotation {job.AVOID}" in job.read(made).fault
+
+
+def test_a_job_that_names_no_policy_there_is_says_so() -> None:
+    """Who misspells the one that leaves the pod to others wants no eviction."""
+    made = body()
+    made["metadata"]["labels"] = {traits.POLICY: "SoftEvict"}
+    fault = "label koordinator.sh/evict-policy 'SoftEvict' is none of"
+    assert job.read(made).fault == f"{fault} Eviction, Delete, SoftEviction"
 
 
 def test_the_definition_has_the_columns_of_the_peer() -> None:

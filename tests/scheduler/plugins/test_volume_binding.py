@@ -70,6 +70,19 @@ def test_two_pods_never_get_the_same_volume() -> None:
     assert clusters.message("p2", *world, *several) == NONE
 
 
+def test_pods_of_two_profiles_never_get_the_same_volume() -> None:
+    """What one has promised is promised for all, also where nobody binds."""
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": name} for name in ("default-scheduler", "other")],
+    }  # fmt: skip
+    world = [node("n"), kind("local"), volume("v", kind="local", on="n")]
+    world += [claim("one", kind="local"), claim("two", kind="local")]
+    several = [pod("p1", **mounts("one")), pod("p2", schedulerName="other", **mounts("two"))]
+
+    assert clusters.places(*world, *several, config=config) == {"p1": "n"}
+
+
 def test_all_claims_of_a_pod_on_one_node() -> None:
     """Each has a volume somewhere, but only one node has both."""
     both: Body = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.scheduler.migration import cleanup, flow, gang
+from koordlet.scheduler.migration import cleanup, flow, gang, picture
 from koordlet.scheduler.migration import room as job_rooms
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.migration.room import JobReservation
@@ -150,8 +150,8 @@ class Walk(HeldRooms):
         def members(controller: tuple[str, str, str]) -> list[Pod]:
             return [pod for pod in self.pods.values() if app(pod.name) == controller[2]]
 
-        picture = flow.Picture(pod=self.pod, room=self.rooms.get, members=members, gang=self._gang)
-        made = flow.step(job, picture, self.now)
+        seen = picture.Picture(pod=self.pod, room=self.rooms.get, members=members, gang=self._gang)
+        made = flow.step(job, seen, self.now)
         self.jobs[job.name] = dataclasses.replace(job, status=made.status)
         for action in made.actions:
             if self._random.random() < 0.2:
