@@ -282,22 +282,19 @@ def test_rights_go_with_their_values() -> None:
     assert "nodes/status" in every
 
 
-def test_a_kubelet_with_another_directory_is_mounted_where_agents_look() -> None:
+@pytest.mark.parametrize("path", ["/var/lib/kubelet", "/var/lib/k0s/kubelet"])
+def test_a_kubelet_s_directory_is_mounted_where_agents_look(path: str) -> None:
     """k0s and MicroK8s have it elsewhere: the node's path changes, and none in the container."""
-    for agent in (
-        objects(helm.rendered(f"agent.kubeletDirectory={path}", "components.draDriver=true"))
-        for path in ("/var/lib/kubelet", "/var/lib/k0s/kubelet")
-    ):
-        pod = agent["DaemonSet", "koordlet"]["spec"]["template"]["spec"]
-        places = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}
-        mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
+    made = objects(helm.rendered(f"agent.kubeletDirectory={path}", "components.draDriver=true"))
+    pod = made["DaemonSet", "koordlet"]["spec"]["template"]["spec"]
+    places = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}
+    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
 
-        assert places["plugins-registry"] == f"{places['kubelet']}/plugins_registry"
-        assert (mounts["kubelet"], mounts["plugins-registry"]) == (
-            "/var/lib/kubelet",
-            "/var/lib/kubelet/plugins_registry",
-        )
-    assert places["kubelet"] == "/var/lib/k0s/kubelet"
+    assert (places["kubelet"], places["plugins-registry"]) == (path, f"{path}/plugins_registry")
+    assert (mounts["kubelet"], mounts["plugins-registry"]) == (
+        "/var/lib/kubelet",
+        "/var/lib/kubelet/plugins_registry",
+    )
 
 
 def test_a_value_stands_where_the_manifest_has_it() -> None:
