@@ -60,10 +60,10 @@ def test_it_keeps_off_what_workloads_hold() -> None:
 
 def test_what_has_to_go_elsewhere_does_not_go_to_isolated_cpus() -> None:
     """They were set aside at boot; what runs there already stays, and all of it has to run."""
-    apart = {"isolated": cpuset.CPUSet.parse("2-9"), "nohz_full": cpuset.CPUSet.parse("2-9")}
+    isolated, still = cpuset.CPUSet.parse("2-5"), cpuset.CPUSet.parse("4-9")
     held = claim(ledger.Owner.LSE, "4")
 
-    masks = texts(held, shape=replace(SERVER, **apart))
+    masks = texts(held, shape=replace(SERVER, isolated=isolated, nohz_full=still))
     assert masks["25/smp_affinity_list"] == "0-1,10-11"
     assert masks["24/smp_affinity_list"] == "2-3"
     full = replace(SERVER, isolated=SERVER.online)
