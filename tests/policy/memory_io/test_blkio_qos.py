@@ -102,8 +102,8 @@ def test_the_tier_is_limited_as_a_whole() -> None:
 
 def test_v1_groups_may_lie_deeper_than_calls_do() -> None:
     """Whoever owns a group nests as many as he likes: the one at the bottom has the limit."""
-    deep = ["kubepods/besteffort" + "/g" * depth for depth in range(1, 900)]
-    made = decide(be=(block("sda", read_bps=8 * MIB),), layout=V1, more=tuple(deep))
+    deep = ["batch" + "/g" * depth for depth in range(1, 900)]
+    made = decide(BATCH, be=(block("sda", read_bps=8 * MIB),), layout=V1, more=tuple(deep))
 
     assert list(written(made)) == [f"/b/{deep[-1]}/blkio.throttle.read_bps_device"]
 
