@@ -106,8 +106,8 @@ class Number:
     also_unlimited: int | None = None
     #: Shown instead of the lowest by some kernels.
     also_low: int | None = None
-    #: The kernel rounds down to multiples of this.
-    unit: int = 1
+    #: The kernel rounds down to multiples of one of these, the size of its pages.
+    pages: tuple[int, ...] = (1,)
     #: The kernel takes what is outside of the range and cuts it, where it refuses elsewhere.
     clamps: bool = False
 
@@ -136,7 +136,10 @@ class Number:
         return str(value)
 
     def same(self, wanted: str, current: str) -> bool:
-        return self._normal(wanted) == self._normal(current)
+        asked, shown = self._normal(wanted), self._normal(current)
+        if asked == shown or not isinstance(asked, int) or not shown:
+            return asked == shown
+        return any(asked // page * page == shown for page in self.pages)
 
     def _normal(self, text: str) -> int | str | None:
         try:
@@ -147,7 +150,7 @@ class Number:
             return None
         if self.clamps:
             number = min(self.high, max(self.low, number))
-        return number // self.unit * self.unit
+        return number // self.pages[0] * self.pages[0]
 
     def measure(self, text: str) -> float:
         try:

@@ -190,11 +190,13 @@ CPU_PRESSURE = on_v2("cpu.pressure", controller="", access=Access.READ, since="4
 
 # Memory -------------------------------------------------------------------------------------------
 
+#: Of x86, and of other architectures as their kernels are built.
+_PAGES = (1 << 12, 1 << 14, 1 << 16)
 #: Written and shown in bytes; the kernel rounds down to pages.
-_BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", unit=4096)
+_BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", pages=_PAGES)
 #: What v1 shows for no limit is the largest multiple of a page.
 _V1_BYTES = forms.Number(
-    low=0, high=2**63 - 1, unlimited="-1", also_unlimited=0x7FFF_FFFF_FFFF_F000, unit=4096
+    low=0, high=2**63 - 1, unlimited="-1", also_unlimited=2**63 - _PAGES[-1], pages=_PAGES
 )
 _COUNT = forms.Number(low=0, high=2**63 - 1)
 _NEGATIVE = "negative, fractions: EINVAL; an empty line is 0; rounded down to pages"

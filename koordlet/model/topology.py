@@ -80,7 +80,7 @@ class Device:
     address: str
     #: The 24 bits as the kernel prints them: ``0x020000``.
     device_class: str
-    #: What it is in a word: gpu, network, nvme, storage, accelerator, memory.
+    #: What it is in a word: gpu, display, network, nvme, storage, accelerator, memory.
     kind: str | None = None
     driver: str | None = None
     node: int | None = None

@@ -11,7 +11,8 @@ Rules:
    has restarted.
 3. Each claim of a request has an answer, good or bad; one that fails costs itself. All of them
    wait at the same time: the kubelet has one deadline for the request.
-4. A kubelet calls the first version of the list that it knows; the messages of both are the same.
+4. A kubelet calls the first version of the list that it knows; the messages of all are the same. So
+   it is with the health of devices, which kubelets before 1.37 ask for without looking there.
 5. Health is sent in full every 10 seconds: a kubelet forgets it after 30.
 """
 
@@ -35,8 +36,8 @@ from koordlet.rpc.gen import dra_health_pb2, dra_pb2, pluginregistration_pb2
 
 _REGISTRATION = "pluginregistration.Registration"
 _PLUGIN = "k8s.io.kubelet.pkg.apis.dra"
-_HEALTH = "v1alpha1.DRAResourceHealth"
 _TYPE, _VERSIONS = "DRAPlugin", ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+_HEALTH = ("v1beta1.DRAResourceHealth", "v1alpha1.DRAResourceHealth")
 #: Seconds that running calls have when the socket is closed.
 _PATIENCE = 2.0
 #: Seconds between two reports of health (rule 5).
@@ -146,13 +147,14 @@ class DraPlugin:
         for version in _VERSIONS:
             yield f"{_PLUGIN}.{version}", calls
         watch = services.streamed(dra_health_pb2.NodeWatchResourcesRequest, self._watch)
-        yield _HEALTH, {"NodeWatchResources": watch}
+        for version in _HEALTH:
+            yield version, {"NodeWatchResources": watch}
 
     async def _info(
         self, _request: pluginregistration_pb2.InfoRequest
     ) -> pluginregistration_pb2.PluginInfo:
         return pluginregistration_pb2.PluginInfo(
-            type=_TYPE, name=self.name, supported_versions=_VERSIONS
+            type=_TYPE, name=self.name, supported_versions=(*_VERSIONS, *_HEALTH)
         )
 
     async def _notified(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import itertools
+import json
 import tempfile
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from koordlet.apply import resctrl
 from koordlet.host.fs import root
-from koordlet.model import action, result
+from koordlet.model import action, qos, result
+from koordlet.policy.resctrl import annotation
 from koordlet.state import journal
-from tests.kit import agents, images
+from tests.kit import agents, images, moments
 from tests.kit import resctrl as kit
 from tests.kit.kernel import KernelHost
 
@@ -301,6 +303,21 @@ def test_an_own_mount_goes_at_the_end(ram: Path) -> None:
     assert host.list(host.at(kit.PLACE)) == []
     assert images.difference(before, site.image()) == {}
     assert done.failed == ()
+
+
+def test_what_a_pod_asks_for_no_longer_is_in_force_no_longer(ram: Path) -> None:
+    """Its annotation changes while it runs: a limit that is gone from there goes in its group."""
+    ways, share = {"schemata": {"range": [0, 50]}}, {"schemata": {"percent": 20}}
+    site = kit.site(kit.machine(), ram)
+    seen = []
+    for wish in ({"llc": ways, "mb": share}, {"llc": ways}, {"mb": share}):
+        text = {annotation.KEY: json.dumps(wish)}
+        site.pods = (moments.workload("web", qos.Qos.LSR, annotations=text),)
+        site.settle()
+        values = kit.values(site.host, "koordlet-uid-web")
+        seen.append((values["L3"][0], values["MB"][0]))
+
+    assert seen == [(0x3F, 20), (0x3F, 100), (0xFFF, 20)]
 
 
 def test_no_room_is_explained_once(ram: Path) -> None:

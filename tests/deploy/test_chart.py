@@ -282,6 +282,21 @@ def test_rights_go_with_their_values() -> None:
     assert "nodes/status" in every
 
 
+@pytest.mark.parametrize("path", ["/var/lib/kubelet", "/var/lib/k0s/kubelet"])
+def test_a_kubelet_s_directory_is_mounted_where_agents_look(path: str) -> None:
+    """k0s and MicroK8s have it elsewhere: the node's path changes, and none in the container."""
+    made = objects(helm.rendered(f"agent.kubeletDirectory={path}", "components.draDriver=true"))
+    pod = made["DaemonSet", "koordlet"]["spec"]["template"]["spec"]
+    places = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}
+    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0]["volumeMounts"]}
+
+    assert (places["kubelet"], places["plugins-registry"]) == (path, f"{path}/plugins_registry")
+    assert (mounts["kubelet"], mounts["plugins-registry"]) == (
+        "/var/lib/kubelet",
+        "/var/lib/kubelet/plugins_registry",
+    )
+
+
 def test_a_value_stands_where_the_manifest_has_it() -> None:
     """The defaults are read from the manifests, so none can differ."""
     text = (helm.CHART / "values.yaml").read_text()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from koordlet.model import forms, knob
 
-BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", unit=4096)
+BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", pages=(4096,))
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,12 @@ BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", unit=4096)
         ("cpu.shares", "300000", "262144", True),
         ("cpu.weight", "1", "2", False),
         ("memory.max", "4097", "4096", True),
+        # 16 and 64 KiB pages, as on arm64 and ppc64; without any memory is never what was meant.
+        ("memory.high", "104865792", "104857600", True),
+        ("memory.high", "104890368", "104857600", True),
+        ("memory.high", "104857600", "104865792", False),
+        ("memory.low", "8192", "0", False),
+        ("memory.limit_in_bytes", "-1", "9223372036854710272", True),
         ("memory.max", "max", "max", True),
         ("memory.max", "0", "max", False),
         ("memory.limit_in_bytes", "-1", "9223372036854771712", True),

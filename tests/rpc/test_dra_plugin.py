@@ -22,7 +22,7 @@ from tests.kit.prepared_claims import cpus
 NAME, POOL = "koordlet.cpu", "n1"
 PLUGIN = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 OLDER = "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin"
-HEALTH = "/v1alpha1.DRAResourceHealth/NodeWatchResources"
+HEALTH = "/%s.DRAResourceHealth/NodeWatchResources"
 REGISTRATION = "/pluginregistration.Registration"
 
 
@@ -94,7 +94,11 @@ def test_a_kubelet_learns_who_serves_what(tmp_path: Path) -> None:
             pluginregistration_pb2.PluginInfo,
         )
         assert (info.type, info.name, info.endpoint) == ("DRAPlugin", NAME, "")
-        assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+        # Newer kubelets look for the health of devices here; older ones skip what they do not know.
+        assert list(info.supported_versions) == [
+            *("v1.DRAPlugin", "v1beta1.DRAPlugin"),
+            *("v1beta1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"),
+        ]
         for status in (
             pluginregistration_pb2.RegistrationStatus(plugin_registered=True),
             pluginregistration_pb2.RegistrationStatus(error="bad version"),
@@ -110,7 +114,8 @@ def test_a_kubelet_learns_who_serves_what(tmp_path: Path) -> None:
     play(tmp_path, body)
 
 
-def test_a_kubelet_hears_how_the_devices_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_a_kubelet_hears_how_the_devices_are(tmp_path: Path, version: str) -> None:
     """All of them, with what is wrong in words; the stream ends with the driver, not by force."""
     path = tmp_path / f"{NAME}-reg.sock"
     options = [("grpc.default_authority", "localhost")]
@@ -119,7 +124,7 @@ def test_a_kubelet_hears_how_the_devices_are(tmp_path: Path) -> None:
     async def body(_: Backend) -> None:
         services.ensure_threads()
         channel: Any = grpc.aio.insecure_channel(f"unix:{path}", options=options)
-        stream = channel.unary_stream(HEALTH)(b"")
+        stream = channel.unary_stream(HEALTH % version)(b"")
         streams.extend((channel, stream))
         answer = dra_health_pb2.NodeWatchResourcesResponse.FromString(await stream.read())
         seen = {d.device.device_name: (d.health, d.message) for d in answer.devices}

@@ -31,6 +31,8 @@ _NAMES = {
     r"(?<![\w/.-])koordlet-scheduler-tls(?![\w/.-])": "$.Values.tls.schedulerSecret",
     r"(?<![\w/.-])koordlet-agent-tls(?![\w/.-])": "$.Values.tls.agentSecret",
     r"(?<![\w/.-])koordlet-webhook-tls(?![\w/.-])": "$.Values.tls.webhookSecret",
+    # Where a node has it: the path in the container stays.
+    r'(?<=\bpath: ")/var/lib/kubelet(?=["/])': "$.Values.agent.kubeletDirectory",
 }
 #: Where a pool has an object of its own: its name, its nodes.
 _POOLS = """\

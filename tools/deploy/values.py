@@ -77,6 +77,12 @@ VALUES = (
         (*_AGENT, (*_BOX, "env", 1, "value")),
     ),
     Value(
+        "agent.kubeletDirectory",
+        "Of the nodes: /var/lib/k0s/kubelet with k0s, "
+        "/var/snap/microk8s/common/var/lib/kubelet with MicroK8s.",
+        default="/var/lib/kubelet",
+    ),
+    Value(
         "pools.label",
         "A node belongs to the pool that its label of this key names.",
         default="koordlet.io/pool",

@@ -36,6 +36,13 @@ _KINDS = {
     "0c06": "network",
     "12": "accelerator",
 }
+#: Vendors of chips that show a board's console, and of emulated ones (pci.ids): ASPEED,
+#: Matrox, HiSilicon, Silicon Motion, XGI; Bochs, Cirrus, Red Hat (QXL, virtio), VMware, VirtualBox,
+#: Hyper-V, Amazon. Nobody computes with those.
+_CONSOLES = frozenset(
+    {"1a03", "102b", "19e5", "126f", "18ca"}
+    | {"1234", "1013", "1b36", "1af4", "15ad", "80ee", "1414", "1d0f"}
+)
 #: Where a device's name is found; the earlier wins, so a NIC is ``eth0`` rather than ``mlx5_0``.
 CLASSES = (
     ("net", re.compile(r"[^/]{1,15}\Z")),
@@ -47,6 +54,7 @@ CLASSES = (
 )
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _CLASS = re.compile(r"0x([0-9a-f]{6})\Z", re.IGNORECASE)
+_VENDOR = re.compile(r"0x([0-9a-f]{4})\Z", re.IGNORECASE)
 _FUNCTION = re.compile(r"virtfn([0-9]{1,4})\Z")
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]{8,40})\s*$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*([0-9]{1,4})\s*$", re.MULTILINE)
@@ -64,7 +72,7 @@ def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
     for address in reader.names(reader.host.sys("bus", "pci", "devices")):
         if not _ADDRESS.match(address):
             continue
-        code = _class(reader, address)
+        code = _code(reader, address, "class", _CLASS, "not a PCI class")
         nameless += code is None
         kind = _KINDS.get(code[:4], _KINDS.get(code[:2])) if code else None
         if code is None or kind is None:
@@ -73,7 +81,8 @@ def scan(reader: sysfs.SysfsReader) -> tuple[topology.Device, ...]:
             names, rdma = _names(reader)
         device = _device(reader, address, code, kind, names.get(address, []))
         if kind == "gpu":
-            device = _described(reader, device)
+            shows = _code(reader, address, "vendor", _VENDOR, "not a vendor's number") in _CONSOLES
+            device = replace(device, kind="display") if shows else _described(reader, device)
         if address in rdma:
             device = _connected(reader, device, rdma[address][0])
         devices.append(device)
@@ -138,9 +147,11 @@ def _connected(reader: sysfs.SysfsReader, device: topology.Device, name: str) ->
     return replace(device, rdma=name, functions=functions, virtual=virtual)
 
 
-def _class(reader: sysfs.SysfsReader, address: str) -> str | None:
-    path = reader.host.sys("bus", "pci", "devices", address, "class")
-    match = reader.match(path, _CLASS, "not a PCI class")
+def _code(
+    reader: sysfs.SysfsReader, address: str, file: str, form: re.Pattern[str], problem: str
+) -> str | None:
+    """The hexadecimal number in a file of a device."""
+    match = reader.match(reader.host.sys("bus", "pci", "devices", address, file), form, problem)
     return match[1].lower() if match else None
 
 

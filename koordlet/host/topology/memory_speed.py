@@ -5,12 +5,14 @@ Does not cover: what a percentage of it is (``policy.resctrl.values``).
 
 The sum over channels of transfers per second times the width of the bus. Modules on one channel
 take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``).
-Where that says nothing, or the same of every module, each module counts as a channel of its own.
+Where that says nothing, the same of every module, or the same of more modules than a channel has
+(``NODE 1`` for all of a socket), each module counts as a channel of its own.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterator
 
 from koordlet.host.fs import root
@@ -22,6 +24,8 @@ _HEAD = struct.Struct("<BBH")
 #: text), speed and configured speed in million transfers per second.
 _WIDTH, _SIZE, _BANK, _SPEED, _CONFIGURED = 0x0A, 0x0C, 0x11, 0x15, 0x20
 _UNKNOWN = (0, 0xFFFF)
+#: Modules on one channel.
+_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,9 @@ def gigabytes(memory_modules: list[Module]) -> float | None:
     """The bandwidth that these modules amount to."""
     if not memory_modules or not all(module.speed and module.width for module in memory_modules):
         return None
-    banks = {module.bank for module in memory_modules}
+    banks = Counter(module.bank for module in memory_modules)
     named = "" not in banks and (len(banks) > 1 or len(memory_modules) == 1)
+    named = named and max(banks.values()) <= _MOST
     channels = {
         module.bank if named else str(place): module for place, module in enumerate(memory_modules)
     }

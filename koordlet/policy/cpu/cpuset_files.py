@@ -249,22 +249,33 @@ class _Writer:
 
     def _write(self, want: Wanted, group: cgroup.Group, cpus: cpuset.CPUSet, reason: str) -> None:
         self._file(want, group, knob.CPUSET_CPUS, str(cpus), reason)
+        there = self._nodes(group)
         if not self._unified and group.values.get(knob.CPUSET_MEMS.name) == "":
             # A v1 group without mems refuses every task with ENOSPC.
-            mems = str(self.now.topology.memory_nodes or "0")
+            mems = str(there or "0")
             self._file(want, group, knob.CPUSET_MEMS, mems, f"{reason}; a v1 cpuset needs mems")
             return
-        nodes = want.mems & self.now.topology.memory_nodes if want.mems is not None else None
+        asked = want.mems & self.now.topology.memory_nodes if want.mems is not None else None
         # On v1 only a group without children can be narrowed alone: those inside must stay inside.
         leaf = self._unified or not self._children.get(group.path)
-        if nodes and leaf and knob.CPUSET_MEMS.name in group.values:
-            self._file(
-                want,
-                group,
-                knob.CPUSET_MEMS,
-                str(nodes),
-                f"{reason}; memory on the same NUMA nodes",
-            )
+        if not asked or not leaf or knob.CPUSET_MEMS.name not in group.values:
+            return
+        if not asked & there:
+            why = f"wants memory of NUMA nodes {asked}, its parent cgroup has only {there}"
+            self._say(want, "CPUSetNotApplied", why)
+            return
+        why = f"{reason}; memory on the same NUMA nodes"
+        self._file(want, group, knob.CPUSET_MEMS, str(asked & there), why)
+
+    def _nodes(self, group: cgroup.Group) -> cpuset.CPUSet:
+        """Nodes with memory; on v1 those that the group above has, where it has any."""
+        nodes = self.now.topology.memory_nodes
+        for above in () if self._unified else cgroup.ancestors(group.path):
+            seen = self.now.groups.get(above)
+            mems = cpuset.lenient(seen.values.get(knob.CPUSET_MEMS.name, "") if seen else "")
+            if mems:
+                return nodes & mems
+        return nodes
 
     def _file(
         self, want: Wanted, group: cgroup.Group, row: knob.Knob, value: str, reason: str

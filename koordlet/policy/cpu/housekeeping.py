@@ -8,7 +8,8 @@ Rules:
 1. It is an option: switched off unless the operator asks, since interrupts may be somebody else's
    (``irqbalance`` must be stopped, or it moves them back and each pass says so).
 2. What is on good CPUs already stays. What is on some good ones keeps those, and what is on none
-   gets all of them. So nothing that a driver spread over CPUs is piled up more than needed.
+   gets all of them but those set aside at boot. So nothing that a driver spread over CPUs is piled
+   up more than needed.
 3. Where nobody holds CPUs alone, and none are reserved with ``onto_reserved``, nothing is named, so
    everything is put back.
 
@@ -48,8 +49,8 @@ def decide(
     proposal = proposals.Proposal(STEM, now)
     good, why = _good(now, settings)
     proposal.why["the kernel's own work"] = f"{good}: {why}" if good else why
-    for path, text in now.kernel_work.items() if good else ():
-        value = _value(path, text, good, settings)
+    for path in now.kernel_work if good else ():
+        value = _value(now, path, good, settings)
         if value:
             proposal.write(path, value, why)
     return proposal.decided(state)
@@ -66,8 +67,9 @@ def _good(now: snapshot.Snapshot, settings: Settings) -> tuple[cpuset.CPUSet, st
     return online - held, f"kernel work stays off CPUs {held}, which workloads hold exclusively"
 
 
-def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str:
+def _value(now: snapshot.Snapshot, path: str, good: cpuset.CPUSet, settings: Settings) -> str:
     """The new text of a file in its own form; empty where it is left alone."""
+    text = now.kernel_work[path]
     is_list = path.endswith("_list")
     threads = path.endswith("/cpumask")
     if not (settings.kernel_threads if threads else settings.interrupts):
@@ -76,7 +78,8 @@ def _value(path: str, text: str, good: cpuset.CPUSet, settings: Settings) -> str
         has = cpuset.CPUSet.parse(text) if is_list else cpuset.CPUSet.parse_mask(text)
     except ValueError:
         return ""
-    shall = has & good or good
+    apart = now.topology.isolated | now.topology.nohz_full
+    shall = has & good or good - apart or good
     if shall == has:
         return text
     return str(shall) if is_list else _mask(shall, text)

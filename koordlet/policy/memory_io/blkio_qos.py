@@ -197,10 +197,14 @@ class _Deciding(proposals.Proposal):
         """Leaf cgroups at or below this one, where cgroup v1 throttles."""
         if self._children is None:
             self._children = self.now.children()
-        inside = self._children.get(group, ())
-        if not inside:
-            return [group]
-        return [path for child in inside for path in self._bottom(child.path)]
+        bottom, todo = [], [group]
+        while todo:
+            here = todo.pop()
+            inside = self._children.get(here, ())
+            todo += [child.path for child in reversed(inside)]
+            if not inside:
+                bottom.append(here)
+        return bottom
 
     def _add(self, settings: tuple[limits.Setting, ...], group: str, reason: str) -> None:
         for setting in settings:

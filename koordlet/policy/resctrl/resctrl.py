@@ -234,7 +234,10 @@ class _Deciding(proposals.Proposal):
                 self.say("MalformedPod", f"{annotation.KEY}: {problem}", pod.key)
             safe = bool(pod.uid) and pod.uid.isprintable() and "/" not in pod.uid
             if wish != annotation.Wish() and safe:
-                wanted.append(Want(name=f"{_PREFIX}{pod.uid}", wish=wish, pod=pod))
+                # What it asks nothing of is as of a class without limits: a group is born with the
+                # ways of everybody, and a limit of before stays until another one is written.
+                whole = replace(wish, ways=wish.ways or (0, 100), percent=_whole(wish.percent))
+                wanted.append(Want(name=f"{_PREFIX}{pod.uid}", wish=whole, pod=pod))
         return wanted
 
     def _classes(self) -> Mapping[str, annotation.Wish]:
@@ -246,7 +249,7 @@ class _Deciding(proposals.Proposal):
         return {
             name: annotation.Wish(
                 ways=(qos_class.cat_range_start_percent or 0, qos_class.cat_range_end_percent or 0),
-                percent=qos_class.mba_percent,
+                percent=_whole(qos_class.mba_percent),
             )
             for name, qos_class in strategies.items()
             if qos_class.enable
@@ -316,6 +319,11 @@ class _Deciding(proposals.Proposal):
         if text:
             path, reason = there.file(want.name, "schemata"), f"{subject}: {'; '.join(how)}"
             self.write(path, text, reason, knob=knob.SCHEMATA.name)
+
+
+def _whole(percent: int | None) -> int:
+    """A percentage that nobody gave is all of it."""
+    return 100 if percent is None else percent
 
 
 def _locked(group: resctrl.Group) -> bool:

@@ -6,6 +6,9 @@ Rules:
 2. Keys are matched as Go matches them: older kubelets wrote ``defaultCPUSet``.
 3. The oldest format of CPUs names containers by id, without pods: it is refused with that reason.
 4. An entry that is no CPU list refuses the file: to leave it out would free CPUs that are held.
+5. From 1.36 on a kubelet may hold CPUs and memory for whole pods (PodLevelResourceManagers). Its
+   dump has a field more, also where no pod holds anything and the file does not show it. Where one
+   does, Go prints what no file has, and the checksum is not looked at. Later kubelets write none.
 
 The checksum is FNV-1a in 32 bits (draft-eastlake-fnv) over a text dump of the structure with the
 checksum zero: every value with its Go type, keys of maps sorted.
@@ -54,10 +57,16 @@ def _body(text: str, *texts: str) -> tuple[Mapping[str, object], list[str]]:
     return body, [shapes.text(shapes.find(body, key) or "", []) for key in texts]
 
 
-def _check(body: Mapping[str, object], dumped: str) -> None:
-    """Rule 1."""
+def _check(body: Mapping[str, object], dumped: str, older: str, of_pods: str) -> None:
+    """Rules 1 and 5: ``older`` is Go's name of the type without, ``of_pods`` that of the field."""
     recorded = _CHECKSUM(shapes.find(body, "checksum") or 0, [])
-    if recorded and fnv1a(dumped) != recorded:
+    head, checksum, tail = dumped.rpartition(" Checksum:")
+    spellings = (
+        dumped,
+        f"(*state.{older}){dumped[dumped.index('{') :]}",
+        f"{head} PodEntries:(state.{of_pods})map[]{checksum}{tail}",
+    )
+    if recorded and recorded not in map(fnv1a, spellings):
         raise ValueError("the checksum is wrong: the file is incomplete or damaged")
 
 
@@ -73,10 +82,10 @@ def cpus(text: str) -> kubelet.CpuState:
     """The CPU manager's state; ``ValueError`` for a file that says nothing reliable."""
     body, (policy, default) = _body(text, "policyName", "defaultCpuSet")
     entries = _cpu_entries(shapes.find(body, "entries"))
-    # A later format, which names CPUs of whole pods as well, has another dump.
     of_pods = shapes.find(body, "podEntries")
     if of_pods is None:
-        _check(body, cpu_dump(policy, default, entries))
+        dumped = cpu_dump(policy, default, entries)
+        _check(body, dumped, "CPUManagerCheckpointV2", "PodCPUAssignments")
     held = {
         uid: {name: cpuset.CPUSet.parse(listed) for name, listed in containers.items()}
         for uid, containers in entries.items()
@@ -122,7 +131,13 @@ def memory(text: str) -> kubelet.MemoryState:
         uid: {name: _blocks(listed) for name, listed in shapes.mapping(containers).items()}
         for uid, containers in shapes.mapping(shapes.find(body, "entries") or {}).items()
     }
-    _check(body, memory_dump(policy, machine, entries))
+    of_pods = shapes.find(body, "podEntries")
+    if of_pods is None:
+        dumped = memory_dump(policy, machine, entries)
+        _check(body, dumped, "MemoryManagerCheckpointV1", "PodMemoryAssignments")
+    for uid, entry in shapes.mapping(of_pods or {}).items():
+        # What its containers have is of that.
+        entries[uid] = {"": _blocks(shapes.find(shapes.mapping(entry), "memoryBlocks") or [])}
     return kubelet.MemoryState(policy=policy, entries=entries)
 
 

@@ -77,6 +77,27 @@ def test_kinds(code: str, kind: str, folder: str, name: str | None) -> None:
     assert (kind, name, code.lower()) == (device.kind, device.name, device.device_class)
 
 
+@pytest.mark.parametrize(
+    ("code", "vendor", "kind"),
+    [
+        # A server's board shows its console by a chip of its own, a virtual machine by an emulator.
+        ("0x030000", "0x1a03", "display"),
+        ("0x030000", "0x102B", "display"),
+        ("0x038000", "0x1af4", "display"),
+        ("0x030000", "0x10de", "gpu"),
+        ("0x030000", "damage", "gpu"),
+        # Of other classes the same vendors make other things.
+        ("0x120000", "0x19e5", "accelerator"),
+    ],
+)
+def test_what_only_shows_a_console_is_no_gpu(code: str, vendor: str, kind: str) -> None:
+    """Nobody computes with it: a Device with it would have pods scheduled to a BMC."""
+    tree = pci("0000:03:00.0", code)
+    tree["sys/devices/pci0000:00/0000:03:00.0/vendor"] = f"{vendor}\n"
+
+    assert found(tree)["0000:03:00.0"].kind == kind
+
+
 @pytest.mark.parametrize("code", ["0x060400", "0x0c0330", "0x088000", "0x050000"])
 def test_boards_are_left_out(code: str) -> None:
     """Bridges, USB, timers and plain memory controllers are nobody's business."""

@@ -39,13 +39,24 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         # Names that say nothing: each module is a channel.
         (module("BANK", 3200) * 2, 51.2),
         (module("", 3200) * 2, 51.2),
+        # Names of sockets: a channel has three modules at most.
+        (b"".join(module(f"NODE {n}", 3200) for n in "11112222"), 204.8),
         # An empty slot is nothing.
         (module("P0 CHANNEL A", 3200) + module("P0 CHANNEL B", 0, size=0), 25.6),
         # An emulator does not say how fast its memory is.
         (module("P0 CHANNEL A", 0), None),
         (b"", None),
     ],
-    ids=["channels", "configured", "one name", "no name", "empty slot", "no speed", "no modules"],
+    ids=[
+        "channels",
+        "configured",
+        "one name",
+        "no name",
+        "sockets",
+        "empty slot",
+        "no speed",
+        "no modules",
+    ],
 )
 def test_channels(tmp_path: Path, table: bytes, expected: float | None) -> None:
     """Transfers times width, summed over channels; nothing where anything is unknown."""

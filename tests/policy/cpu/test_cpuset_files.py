@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from koordlet.model import action, cgroup, cpuset, qos
-from koordlet.policy.cpu.shared_pools import Settings
+from koordlet.model import action, cgroup, cpuset, decision, qos
+from koordlet.policy.cpu.shared_pools import Settings, State
 from tests.kit import moments
 from tests.kit.moments import group, workload
-from tests.policy.cpu.test_shared_pools import EIGHT, decided, said, sets
+from tests.policy.cpu.test_shared_pools import EIGHT, SERVER, decided, given, said, sets
 
 Qos = qos.Qos
 
@@ -87,6 +87,34 @@ def test_a_v1_group_without_nodes_gets_them() -> None:
 
     written = {write.knob for write in made.actions if isinstance(write, action.WriteFile)}
     assert written == {"cpuset.cpus", "cpuset.mems"}
+
+
+def nodes(made: decision.Decision[State]) -> dict[str, str]:
+    """The nodes of memory that are written, by group."""
+    return {
+        write.group: write.value
+        for write in made.actions
+        if isinstance(write, action.WriteFile) and write.knob == "cpuset.mems"
+    }
+
+
+def test_v1_nodes_are_those_of_the_group_above() -> None:
+    """A v1 kernel refuses a node that the group above does not have (EACCES)."""
+    pods = [workload("a/w"), workload("w")]
+    groups = [group("", "0-11", nodes="0-1"), group("a", "0-11", nodes="1")]
+    groups += [group(path, "", nodes="") for path in ("a/w", "w")]
+    made = decided(moments.moment(SERVER, pods, groups=groups))
+
+    assert nodes(made) == {"a/w": "1", "w": "0-1"}
+
+
+def test_v1_a_decision_for_nodes_that_the_group_above_lacks_is_told() -> None:
+    """What a scheduler decided for the memory cannot be had there: a condition, and no write."""
+    pods = [workload("a/w", wishes=given(0, memory=1 << 30))]
+    groups = [group("", "0-11", nodes="0-1"), *(group(p, "0-11", nodes="1") for p in ("a", "a/w"))]
+    made = decided(moments.moment(SERVER, pods, groups=groups))
+
+    assert (nodes(made), said(made)) == ({}, [("CPUSetNotApplied", "t/a/w")])
 
 
 @pytest.mark.parametrize("enable", [False, True])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koordlet.history import series
-from koordlet.model import action, cpuset, ledger
+from koordlet.model import action, cpuset, ledger, topology
 from koordlet.policy.cpu import housekeeping as policy
 from tests.kit import moments
 
@@ -31,9 +31,13 @@ def claim(owner: ledger.Owner, cpus: str) -> ledger.Claim:
     )
 
 
-def texts(*claims: ledger.Claim, settings: policy.Settings | None = None) -> dict[str, str]:
+def texts(
+    *claims: ledger.Claim,
+    settings: policy.Settings | None = None,
+    shape: topology.Topology = SERVER,
+) -> dict[str, str]:
     """What each file shall say, by its number or name."""
-    now = moments.moment(SERVER, held=ledger.Ledger(claims=claims))
+    now = moments.moment(shape, held=ledger.Ledger(claims=claims))
     now = replace(now, kernel_work=FILES)
     decided = policy.decide(now, series.History(), settings or policy.Settings(), policy.State())
     writes = [write for write in decided.actions if isinstance(write, action.WriteFile)]
@@ -52,6 +56,18 @@ def test_it_keeps_off_what_workloads_hold() -> None:
         "irq/default_smp_affinity": "fec",
         "workqueue/cpumask": "fec",
     }
+
+
+def test_what_has_to_go_elsewhere_does_not_go_to_isolated_cpus() -> None:
+    """They were set aside at boot; what runs there already stays, and all of it has to run."""
+    isolated, still = cpuset.CPUSet.parse("2-5"), cpuset.CPUSet.parse("4-9")
+    held = claim(ledger.Owner.LSE, "4")
+
+    masks = texts(held, shape=replace(SERVER, isolated=isolated, nohz_full=still))
+    assert masks["25/smp_affinity_list"] == "0-1,10-11"
+    assert masks["24/smp_affinity_list"] == "2-3"
+    full = replace(SERVER, isolated=SERVER.online)
+    assert texts(held, shape=full)["25/smp_affinity_list"] == "0-3,5-11"
 
 
 def test_where_nobody_holds_cpus_everything_is_put_back() -> None:

@@ -100,6 +100,14 @@ def test_the_tier_is_limited_as_a_whole() -> None:
     assert {"/u/kubepods/besteffort/io.max": f"8:16 rbps={2 * MIB}"} == written(made)
 
 
+def test_v1_groups_may_lie_deeper_than_calls_do() -> None:
+    """Whoever owns a group nests as many as he likes: the one at the bottom has the limit."""
+    deep = ["batch" + "/g" * depth for depth in range(1, 900)]
+    made = decide(BATCH, be=(block("sda", read_bps=8 * MIB),), layout=V1, more=tuple(deep))
+
+    assert list(written(made)) == [f"/b/{deep[-1]}/blkio.throttle.read_bps_device"]
+
+
 def test_v1_shares_a_limit_among_the_groups_at_the_bottom() -> None:
     """The v1 kernel throttles each group by itself: equal parts hold for all together."""
     more = ("batch/a", "batch/b", "batch/b/c")

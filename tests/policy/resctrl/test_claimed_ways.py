@@ -13,7 +13,7 @@ from koordlet.model import action, pod, prepared_claim, qos, resctrl, schemata, 
 from koordlet.policy.resctrl import annotation, claimed_ways
 from koordlet.policy.resctrl import resctrl as policy
 from tests.kit import moments, prepared_claims
-from tests.policy.resctrl.test_resctrl import L3, MB, group, there
+from tests.policy.resctrl.test_resctrl import L3, MB, annotated, group, there
 
 CLASSES = policy.Settings(
     classes={name: annotation.Wish(ways=(0, 100), percent=100) for name in ("BE", "LSR", "LS")}
@@ -123,6 +123,17 @@ def test_a_claim_of_bandwidth_alone_takes_no_ways() -> None:
 
     assert made["koordlet-claim-claim-a"] == {"L3": {0: 0xFFF, 8: 0xFFF}, "MB": {8: 20}}
     assert made["LS"]["L3"] == {0: 0xFFF, 8: 0xFFF}
+
+
+def test_a_pod_that_asks_for_bandwidth_leaves_the_ways_of_others_alone() -> None:
+    """Its own group is born with all ways: those of a claim are none of them."""
+    claim = prepared_claims.claim("a", share(0, ways=4))
+    pods = (annotated("p", {"mb": {"schemata": {"percent": 20}}}),)
+    now = moment(there(), claim, pods=pods)
+    made = policy.decide(now, series.History(), CLASSES, policy.State())
+    written = moments.written(made.actions)["/r/koordlet-uid-p/schemata"]
+
+    assert written == "L3:0=ff;8=fff\nMB:0=20;8=20"
 
 
 def test_threads_of_a_container_go_to_the_group_of_its_claim() -> None:

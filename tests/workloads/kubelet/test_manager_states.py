@@ -71,11 +71,41 @@ def test_older_spelling_and_no_checksum_are_accepted() -> None:
     assert cpuset.CPUSet.parse("0-3") == state.default
 
 
-def test_cpus_of_whole_pods() -> None:
-    """The later format names them beside the containers."""
+def test_files_of_a_kubelet_that_may_hold_for_whole_pods_and_holds_nothing() -> None:
+    """Written by kubelet 1.36.2 with PodLevelResourceManagers: only their checksums show that."""
+    text = '{"policyName":"static","defaultCpuSet":"0-1","checksum":653018852}'
+    nothing = dict.fromkeys(("total", "systemReserved", "allocatable", "reserved", "free"), 0)
+    amounts = {"total": 17945096192, "systemReserved": 314572800, "allocatable": 17630523392}
+    table = {"hugepages-1Gi": nothing, "hugepages-2Mi": nothing}
+    table["memory"] = {**nothing, **amounts, "free": 17630523392}
+    node = {"numberOfAssignments": 0, "memoryMap": table, "cells": [0]}
+    body = {"policyName": "Static", "machineState": {"0": node}, "checksum": 1671294360}
+
+    assert manager_states.cpus(text).policy == "static"
+    assert manager_states.memory(json.dumps(body)).policy == "Static"
+    for damaged in (text.replace("0-1", "0-2"), text.replace("static", "none")):
+        with pytest.raises(ValueError, match="checksum"):
+            manager_states.cpus(damaged)
+
+
+def test_what_whole_pods_hold() -> None:
+    """The later format names it beside the containers, which have theirs of it."""
     state = manager_states.cpus('{"policyName":"static","podEntries":{"u":{"cpuSet":"4-5"}}}')
+    blocks = [{"numaAffinity": [0], "type": "memory", "size": 512}]
+    memory = manager_states.memory(
+        json.dumps(
+            {
+                "policyName": "Static",
+                "entries": {"u": {"c": blocks}, "other": {"c": blocks}},
+                "podEntries": {"u": {"memoryBlocks": [{**blocks[0], "size": 1024}]}},
+                "checksum": 1,
+            }
+        )
+    )
 
     assert cpuset.CPUSet.parse("4-5") == state.of_pod("u")
+    sizes = {uid: [b.size for bs in of.values() for b in bs] for uid, of in memory.entries.items()}
+    assert sizes == {"u": [1024], "other": [512]}
 
 
 @given(at=st.integers(0, len(MEMORY) - 1), digit=st.integers(0, 9))
