@@ -1,6 +1,7 @@
 """Macros of CEL: what looks like a call and is syntax.
 
-Covers: ``has``, ``cel.bind``, ``all exists exists_one map filter`` over lists and keys of maps.
+Covers: ``has``, ``cel.bind``, ``all exists exists_one map filter`` over lists and keys of maps,
+``optMap optFlatMap`` over a value that may be absent.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class MacroCompiler(Protocol):
 
 
 Macro = Callable[[MacroCompiler, Node], tuple[Run, str]]
+_MAPPINGS = ("optMap", "optFlatMap")
 _LOOPS = {"all": (3,), "exists": (3,), "exists_one": (3,), "map": (3, 4), "filter": (3,)}
 
 
@@ -33,6 +35,8 @@ def find(node: Node) -> Macro | None:
         return _has if node.value == "has" and len(node.children) == 1 else None
     if node.value == "bind" and node.children[0].value == "cel" and len(node.children) == 4:
         return _bind
+    if node.value in _MAPPINGS and len(node.children) == 3:
+        return _mapped
     return _loop if len(node.children) in _LOOPS.get(str(node.value), ()) else None
 
 
@@ -54,6 +58,30 @@ def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
         return body.run(frame)
 
     return run, body.type
+
+
+def _mapped(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
+    """What is there handed to an expression; ``optFlatMap``: that may give nothing, too."""
+    optional = compiler.compile(node.children[0])
+    held = cel_values.element(optional.type)
+    place, (body,) = compiler.inside(node.children[1], held, node.children[2:])
+    wraps = node.value == "optMap"
+
+    def run(frame: Frame) -> cel_values.Optional:
+        known = optional.run(frame)
+        if type(known) is not cel_values.Optional:
+            raise EvaluationError("no such overload")
+        if not known.present:
+            return known
+        frame[place] = known.value
+        outcome = body.run(frame)
+        if wraps:
+            return cel_values.Optional(present=True, value=outcome)
+        if type(outcome) is not cel_values.Optional:
+            raise EvaluationError("no such overload")
+        return outcome
+
+    return run, cel_values.optional_of(body.type) if wraps else body.type
 
 
 def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:  # noqa: C901 -- five macros, one walk
