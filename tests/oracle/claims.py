@@ -171,7 +171,7 @@ class Oracle:
         if ask[2].get("allocationMode") == "All":
             every = self.every(ask)
             return [tuple(every)] if every else []
-        fit = [n for n, (device, piece) in enumerate(self.devices) if self.fits(ask, device, piece)]
+        fit = [n for n, (device, _) in enumerate(self.devices) if self.fits(ask, device)]
         return itertools.combinations_with_replacement(fit, ask[2].get("count", 1))
 
     def number(self, ask: Ask) -> int:
@@ -195,7 +195,7 @@ class Oracle:
             )
         ]
 
-    def fits(self, ask: Ask, device: Body, piece: Body) -> bool:
+    def fits(self, ask: Ask, device: Body) -> bool:
         """Selectors, taints, and amounts of the device alone."""
         borne = all(
             taint["effect"] == "None" or taint["key"] in {t["key"] for t in bears}
@@ -207,7 +207,7 @@ class Oracle:
 
     def holds(self, picked: list[Pick]) -> bool:
         """Whether several picks may stand together."""
-        tainted = [pick for pick in picked if not self.fits(*pick)]
+        tainted = [pick for pick in picked if not self.fits(*pick[:2])]
         return not tainted and all(
             (
                 self.numbers(picked),
