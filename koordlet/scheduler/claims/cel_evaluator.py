@@ -11,7 +11,7 @@ Types are spelled as CEL spells them; ``dyn`` is one that only an evaluation sho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.claims import cel_functions, cel_macros, cel_values
@@ -34,6 +34,8 @@ _TYPES = [
 _NUMBERS = frozenset(("int", "uint", "double"))
 _SUMS = frozenset(("int", "uint", "double", "string", "bytes", "list"))
 _ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes"))
+#: What is never null.
+_SCALARS = frozenset(("bool", "bytes", "double", "int", "string", "type", "uint"))
 _ORDERS: dict[str, frozenset[int]] = {
     "<": frozenset((-1,)),
     "<=": frozenset((-1, 0)),
@@ -69,17 +71,19 @@ class Compiler:
         return _KINDS[node.kind](self, node)
 
     def inside(
-        self, variable: Node, kind: str, bodies: tuple[Node, ...]
-    ) -> tuple[int, list[cel_values.CompiledNode]]:
-        """Bodies compiled where a variable more is known, and the variable's place."""
-        if variable.kind != "name":
-            raise CompileError("argument must be a simple name", variable.at)
-        outer, place = self.scope, self.places
-        self.scope = {**outer, str(variable.value): (place, kind)}
-        self.places += 1
+        self, variables: Sequence[Node], kinds: Sequence[str], bodies: tuple[Node, ...]
+    ) -> tuple[list[int], list[cel_values.CompiledNode]]:
+        """Bodies compiled where some variables more are known, and the variables' places."""
+        outer, places = self.scope, []
+        for variable, kind in zip(variables, kinds, strict=True):
+            if variable.kind != "name":
+                raise CompileError("argument must be a simple name", variable.at)
+            self.scope = {**self.scope, str(variable.value): (self.places, kind)}
+            places.append(self.places)
+            self.places += 1
         parts = [self.compile(body) for body in bodies]
         self.scope = outer
-        return place, parts
+        return places, parts
 
     def name(self, node: Node) -> cel_values.CompiledNode:
         known = self.scope.get(str(node.value))
@@ -269,7 +273,7 @@ def _result(operator: str, kinds: list[str]) -> str | None:  # noqa: PLR0911 -- 
             return None
         return then if then == other else bases[1] if bases[1] == bases[2] else "dyn"
     if operator in ("==", "!="):
-        return "bool" if alike or ("null_type" in known and known & {"map", "list"}) else None
+        return "bool" if alike or ("null_type" in known and not known & _SCALARS) else None
     if operator in _ORDERS:
         fits = (known <= _ORDERED and alike) or known <= _NUMBERS
         return "bool" if fits else None

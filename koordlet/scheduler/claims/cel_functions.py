@@ -1,7 +1,7 @@
 """Functions of CEL by name: sizes, texts, amounts and versions.
 
 Covers: choosing an overload by types. Does not cover: what is done to texts (``cel_texts``), lists
-(``cel_lists``) and values that may be absent (``cel_optionals``); time, addresses.
+(``cel_lists``), addresses (``cel_addresses``), values that may be absent (``cel_optionals``); time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from koordlet.model import quantity
 from koordlet.scheduler.claims import (
+    cel_addresses,
     cel_conversions,
     cel_lists,
     cel_optionals,
@@ -184,6 +185,8 @@ for _rows, _declare, _pays in (
     (cel_texts.METHODS, _method, False),
     (cel_lists.METHODS, _method, True),
     (cel_lists.FUNCTIONS, _function, True),
+    (cel_addresses.METHODS, _method, False),
+    (cel_addresses.FUNCTIONS, _function, False),
     (cel_optionals.METHODS, _method, False),
     (cel_optionals.FUNCTIONS, _function, False),
 ):
