@@ -87,11 +87,11 @@ def test_a_capacity_has_the_name_that_the_driver_has_written() -> None:
     own = f"{kit.DRIVER}/m"
     for listed, other in (("m", own), (own, "m")):
         content = device(kit.capacity(**{listed: "4", "x/m": "8"}))
-        one = Fraction(1)
-        assert consumable_capacity.share(content, {listed: one}) == {listed: one, "x/m": 8}
-        assert consumable_capacity.share(content, {other: one}) is None
+        much = Fraction(1)
+        assert consumable_capacity.share(content, {listed: much}) == {listed: much, "x/m": 8}
+        assert consumable_capacity.share(content, {other: much}) is None
         whole = device(kit.capacity(**{listed: "4"}), shared=False)
-        assert consumable_capacity.share(whole, {other: one}) is None
+        assert consumable_capacity.share(whole, {other: much}) is None
 
 
 def test_shares_fit_while_their_sum_is_at_most_the_device() -> None:
