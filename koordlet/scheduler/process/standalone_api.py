@@ -42,6 +42,7 @@ from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
 from koordlet.scheduler.objects import json_annotations
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.process import standalone_pods, standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
@@ -266,12 +267,25 @@ class StandaloneApi:
         entry = core.queue.get(key)
         if entry is None:
             return await self._unheard(objects.Ref(kinds.PODS, name, namespace))
+        if await self._makes_claims(entry.pod):
+            return placing.Why()
         stored = entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
         refused: collections.Counter[str] = collections.Counter()
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             refused.update(verdict.plugin for verdict in verdicts.values())
         return placing.Why(message=entry.why or stored, refusals=refused)
+
+    async def _makes_claims(self, pod: Pod) -> bool:
+        """Whether claims of a pod are not made yet, and will be: their templates are there."""
+        unmade = [each.template for each in pod.claims if not (each.claim or each.needless)]
+        for name in unmade:
+            try:
+                ref = objects.Ref(kinds.RESOURCE_CLAIM_TEMPLATES, name, pod.namespace)
+                await self._store.get(ref)
+            except refusals.NotFound:
+                return False
+        return bool(unmade)
 
     async def _unheard(self, ref: objects.Ref) -> placing.Why:
         """About a pod that was taken in a moment ago, of which the loop has not heard: nothing."""
