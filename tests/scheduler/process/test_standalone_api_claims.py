@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 from koordlet.rpc import placing
 from koordlet.scheduler.process import standalone_api
-from tests.kit import clusters, device_claims, schedulers
+from tests.kit import clusters, deadline, device_claims, schedulers
 
 Body = dict[str, Any]
 _ENTRY = {"name": "x", "resourceClaimTemplateName": "t"}
@@ -30,9 +29,8 @@ def test_a_pod_whose_claims_are_being_made_has_no_answer_yet(ram: Path) -> None:
             desk = standalone_api.StandaloneApi(world.store, loop)
             # Nobody makes claims here.
             await desk.submit([json.dumps(pod)], dry_run=False)
-            while not (why := await desk.why("d", "a")).message:
-                await asyncio.sleep(0.01)
-            assert why.message == 'pod "d/a": ResourceClaim not created yet'
+            await deadline.comes(lambda: loop.core.queue.get("d/a") is not None)
+            assert (await desk.why("d", "a")).message == 'pod "d/a": ResourceClaim not created yet'
             await desk.submit([json.dumps(template)], dry_run=False)
             assert await desk.why("d", "a") == placing.Why()
 
