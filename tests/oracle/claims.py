@@ -171,7 +171,7 @@ class Oracle:
         if ask[2].get("allocationMode") == "All":
             every = self.every(ask)
             return [tuple(every)] if every else []
-        fit = [n for n, (device, piece) in enumerate(self.devices) if self.fits(ask, device, piece)]
+        fit = [n for n, (device, _) in enumerate(self.devices) if self.fits(ask, device)]
         return itertools.combinations_with_replacement(fit, ask[2].get("count", 1))
 
     def number(self, ask: Ask) -> int:
@@ -187,7 +187,7 @@ class Oracle:
             place
             for place, (device, piece) in enumerate(self.devices)
             if self.matches(ask[2]["deviceClassName"], device)
-            and self.amounts(ask, device, piece) is not None
+            and self.amounts(ask, device) is not None
             and (
                 not device.get("allowMultipleAllocations")
                 or ask[2].get("adminAccess")
@@ -195,7 +195,7 @@ class Oracle:
             )
         ]
 
-    def fits(self, ask: Ask, device: Body, piece: Body) -> bool:
+    def fits(self, ask: Ask, device: Body) -> bool:
         """Selectors, taints, and amounts of the device alone."""
         borne = all(
             taint["effect"] == "None" or taint["key"] in {t["key"] for t in bears}
@@ -203,11 +203,11 @@ class Oracle:
             for taint in device.get("taints", [])
         )
         matched = self.matches(ask[2]["deviceClassName"], device)
-        return borne and matched and self.amounts(ask, device, piece) is not None
+        return borne and matched and self.amounts(ask, device) is not None
 
     def holds(self, picked: list[Pick]) -> bool:
         """Whether several picks may stand together."""
-        tainted = [pick for pick in picked if not self.fits(*pick)]
+        tainted = [pick for pick in picked if not self.fits(*pick[:2])]
         return not tainted and all(
             (
                 self.numbers(picked),
@@ -297,7 +297,7 @@ class Oracle:
             if not device.get("allowMultipleAllocations"):
                 continue
             amounts = [
-                self.amounts(*pick)
+                self.amounts(*pick[:2])
                 for pick in picked
                 if pick[1] is device and not pick[0][2].get("adminAccess")
             ]
@@ -305,7 +305,7 @@ class Oracle:
                 continue
             amounts += [
                 {
-                    qualify(name, driver): quantity.exact(much)
+                    name: quantity.exact(much)
                     for name, much in result.get("consumedCapacity", {}).items()
                 }
                 for result in self.held
@@ -313,19 +313,18 @@ class Oracle:
                 == (driver, piece["spec"]["pool"]["name"], device["name"])
             ]
             for name, capacity in device.get("capacity", {}).items():
-                total = sum((each or {}).get(qualify(name, driver), 0) for each in amounts)
+                total = sum((each or {}).get(name, 0) for each in amounts)
                 if total > quantity.exact(capacity["value"]):
                     return False
         return True
 
-    def amounts(self, ask: Ask, device: Body, piece: Body) -> dict[str, Fraction] | None:
+    def amounts(self, ask: Ask, device: Body) -> dict[str, Fraction] | None:
         """What a wish takes of each capacity."""
-        driver = piece["spec"]["driver"]
         wanted = {
-            qualify(name, driver): quantity.exact(much)
+            name: quantity.exact(much)
             for name, much in ask[2].get("capacity", {}).get("requests", {}).items()
         }
-        capacities = {qualify(k, driver): c for k, c in device.get("capacity", {}).items()}
+        capacities = device.get("capacity", {})
         if not set(wanted) <= set(capacities):
             return None
         taken = {}

@@ -257,9 +257,13 @@ class AllocationState:
         """The answers of nodes to these claims, or to others that ask for the same."""
         key = tuple(claim.asked for claim in claims)
         known = self._answers.get(key)
-        if known is None:
+        if known is None or known.broken:
             wanted = self.prepared(claims)
-            known = node_answers.NodeAnswers(wanted, self.pools, self.claims.in_use, self._spent)
+            if known is None:
+                in_use = self.claims.in_use
+                known = node_answers.NodeAnswers(wanted, self.pools, in_use, self._spent)
+            else:
+                known = known.handed_on(wanted)
             self._answers[key] = known
             if len(self._answers) > _MOST_DEMANDS:
                 self._answers.popitem(last=False)

@@ -11,7 +11,7 @@ Types are spelled as CEL spells them; ``dyn`` is one that only an evaluation sho
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from koordlet.scheduler.claims import cel_functions, cel_macros, cel_values
@@ -34,6 +34,8 @@ _TYPES = [
 _NUMBERS = frozenset(("int", "uint", "double"))
 _SUMS = frozenset(("int", "uint", "double", "string", "bytes", "list"))
 _ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes"))
+#: What is never null.
+_SCALARS = frozenset(("bool", "bytes", "double", "int", "string", "type", "uint"))
 _ORDERS: dict[str, frozenset[int]] = {
     "<": frozenset((-1,)),
     "<=": frozenset((-1, 0)),
@@ -69,17 +71,19 @@ class Compiler:
         return _KINDS[node.kind](self, node)
 
     def inside(
-        self, variable: Node, kind: str, bodies: tuple[Node, ...]
-    ) -> tuple[int, list[cel_values.CompiledNode]]:
-        """Bodies compiled where a variable more is known, and the variable's place."""
-        if variable.kind != "name":
-            raise CompileError("argument must be a simple name", variable.at)
-        outer, place = self.scope, self.places
-        self.scope = {**outer, str(variable.value): (place, kind)}
-        self.places += 1
+        self, variables: Sequence[Node], kinds: Sequence[str], bodies: tuple[Node, ...]
+    ) -> tuple[list[int], list[cel_values.CompiledNode]]:
+        """Bodies compiled where some variables more are known, and the variables' places."""
+        outer, places = self.scope, []
+        for variable, kind in zip(variables, kinds, strict=True):
+            if variable.kind != "name":
+                raise CompileError("argument must be a simple name", variable.at)
+            self.scope = {**self.scope, str(variable.value): (self.places, kind)}
+            places.append(self.places)
+            self.places += 1
         parts = [self.compile(body) for body in bodies]
         self.scope = outer
-        return place, parts
+        return places, parts
 
     def name(self, node: Node) -> cel_values.CompiledNode:
         known = self.scope.get(str(node.value))
@@ -102,10 +106,10 @@ class Compiler:
             raise CompileError(f"type '{kind}' does not support field selection", node.at)
         if node.kind == "select?":
             return cel_values.CompiledNode(
-                lambda frame: _optional_index(operand(frame), field), "optional_type"
+                lambda frame: _optional_index(operand(frame), field), _optional_kind(kind)
             )
         return cel_values.CompiledNode(
-            lambda frame: index(operand(frame), field), cel_values.element(kind)
+            lambda frame: index(operand(frame), field), _index_kind(kind)
         )
 
     def operator(self, node: Node) -> cel_values.CompiledNode:
@@ -189,17 +193,14 @@ class Compiler:
         parts = [self.compile(argument) for argument in arguments]
         kinds = [part.type for part in parts]
         fitting = [
-            overload
-            for overload in known
-            if overload.method == method
-            and overload.accepts([cel_values.base(kind) for kind in kinds])
+            overload for overload in known if overload.method == method and overload.accepts(kinds)
         ]
         if not fitting:
             shown = f"{kinds[0]}.({', '.join(kinds[1:])})" if method else f"({', '.join(kinds)})"
             raise CompileError(
                 f"found no matching overload for '{name}' applied to '{shown}'", node.at
             )
-        results = {overload.gives for overload in fitting}
+        results = {overload.result(kinds) for overload in fitting}
         gives = results.pop() if len(results) == 1 else "dyn"
         return cel_values.CompiledNode(
             cel_functions.call(fitting, [part.run for part in parts]), gives
@@ -231,6 +232,16 @@ def index(operand: Any, place: Any) -> Any:
     raise EvaluationError("no such overload")
 
 
+def _index_kind(kind: str) -> str:
+    """The type of an element; of what may be absent the element may be absent, too."""
+    return _optional_kind(kind) if kind.startswith("optional_type") else cel_values.element(kind)
+
+
+def _optional_kind(kind: str) -> str:
+    held = cel_values.element(kind) if kind.startswith("optional_type") else kind
+    return cel_values.optional_of(cel_values.element(held))
+
+
 def _optional_index(operand: Any, place: Any) -> cel_values.Optional:
     if type(operand) is cel_values.Optional:
         if not operand.present:
@@ -257,12 +268,12 @@ def _result(operator: str, kinds: list[str]) -> str | None:  # noqa: PLR0911 -- 
     if operator == "-_":
         return kinds[0] if known <= {"int", "double"} else None
     if operator == "_?_:_":
-        then = set(kinds[1:])
-        if bases[0] not in ("bool", "dyn") or len(then - {"dyn"}) > 1:
+        then, other = kinds[1:]
+        if bases[0] not in ("bool", "dyn") or not cel_values.may_be(then, other):
             return None
-        return then.pop() if len(then) == 1 else "dyn"
+        return then if then == other else bases[1] if bases[1] == bases[2] else "dyn"
     if operator in ("==", "!="):
-        return "bool" if alike or ("null_type" in known and known & {"map", "list"}) else None
+        return "bool" if alike or ("null_type" in known and not known & _SCALARS) else None
     if operator in _ORDERS:
         fits = (known <= _ORDERED and alike) or known <= _NUMBERS
         return "bool" if fits else None
@@ -270,7 +281,7 @@ def _result(operator: str, kinds: list[str]) -> str | None:  # noqa: PLR0911 -- 
         return "bool" if bases[1] in ("list", "map", "dyn") else None
     if operator in ("_[_]", "_[?_]"):
         fits = bases[0] in ("list", "map", "dyn", "optional_type")
-        gives = cel_values.element(kinds[0]) if operator == "_[_]" else "optional_type"
+        gives = _index_kind(kinds[0]) if operator == "_[_]" else _optional_kind(kinds[0])
         return gives if fits else None
     fits = alike and known <= (_SUMS if operator == "+" else _NUMBERS)
     if not fits or (operator == "%" and "double" in known):

@@ -1,20 +1,27 @@
 """Functions of CEL by name: sizes, texts, amounts and versions.
 
-Covers: choosing an overload by types. Does not cover: what is done to texts (``cel_texts``), time,
-addresses, sums of lists.
+Covers: choosing an overload by types. Does not cover: what is done to texts (``cel_texts``), lists
+(``cel_lists``), addresses (``cel_addresses``), values that may be absent (``cel_optionals``); time.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from koordlet.model import quantity
-from koordlet.scheduler.claims import cel_texts, cel_values
+from koordlet.scheduler.claims import (
+    cel_addresses,
+    cel_conversions,
+    cel_lists,
+    cel_optionals,
+    cel_texts,
+    cel_values,
+)
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
 _QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
+Gives = str | Callable[[Sequence[str]], str]
 
 
 class Overload(NamedTuple):
@@ -22,22 +29,27 @@ class Overload(NamedTuple):
 
     method: bool
     takes: tuple[str, ...]
-    gives: str
+    #: A type, or what makes one of those of the arguments.
+    gives: Gives
     run: Callable[..., Any]
     #: What it costs beside reading texts.
     cost: Callable[..., int] = lambda *_: 0
+    #: It is handed the frame, to pay by itself.
+    pays: bool = False
 
     def accepts(self, kinds: Sequence[str]) -> bool:
-        return len(kinds) == len(self.takes) and all(
-            "dyn" in pair or pair[0] == pair[1] for pair in zip(kinds, self.takes, strict=True)
-        )
+        return len(kinds) == len(self.takes) and all(map(cel_values.may_be, kinds, self.takes))
+
+    def result(self, kinds: Sequence[str]) -> str:
+        """The type of what it gives."""
+        return self.gives if isinstance(self.gives, str) else self.gives(kinds)
 
 
-def _method(takes: tuple[str, ...], gives: str, run: Callable[..., Any]) -> Overload:
+def _method(takes: tuple[str, ...], gives: Gives, run: Callable[..., Any]) -> Overload:
     return Overload(method=True, takes=takes, gives=gives, run=run)
 
 
-def _function(takes: tuple[str, ...], gives: str, run: Callable[..., Any]) -> Overload:
+def _function(takes: tuple[str, ...], gives: Gives, run: Callable[..., Any]) -> Overload:
     return Overload(method=False, takes=takes, gives=gives, run=run)
 
 
@@ -51,7 +63,8 @@ def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
             if overload.accepts(kinds):
                 cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) is str))
                 cel_values.charge(frame, overload.cost(*values))
-                outcome = overload.run(*values)
+                paying = (frame, *values) if overload.pays else values
+                outcome = overload.run(*paying)
                 if type(outcome) is str or type(outcome) is list:
                     cel_values.charge(frame, len(outcome) // 10)
                 return outcome
@@ -83,19 +96,6 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _whole(text: str) -> int:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 64:
-        raise EvaluationError(f'strconv.ParseInt: parsing "{text[:64]}": invalid syntax')
-    return int(cel_values.bounded(int, int(text)))
-
-
-def _truncated(number: float) -> int:
-    if not math.isfinite(number):
-        raise EvaluationError("integer overflow")
-    return int(cel_values.bounded(int, int(number)))
-
-
 def _as_integer(amount: cel_values.Amount) -> int:
     if amount.value.denominator != 1:
         raise EvaluationError("cannot convert value to integer")
@@ -113,8 +113,9 @@ def _compared(kind: str, worth: Callable[[Any], Any]) -> dict[str, Overload]:
     }
 
 
-def _sum(left: cel_values.Amount, right: cel_values.Amount, sign: int) -> cel_values.Amount:
-    return cel_values.Amount(left.value + sign * right.value)
+def _sum(left: cel_values.Amount, right: cel_values.Amount | int, sign: int) -> cel_values.Amount:
+    more = right.value if isinstance(right, cel_values.Amount) else right
+    return cel_values.Amount(left.value + sign * more)
 
 
 _OF_QUANTITY = _compared(_QUANTITY, lambda amount: amount.value)
@@ -137,18 +138,18 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "isInteger": (_method((_QUANTITY,), "bool", lambda amount: amount.value.denominator == 1),),
     "asInteger": (_method((_QUANTITY,), "int", _as_integer),),
     "sign": (_method((_QUANTITY,), "int", lambda amount: (amount.value > 0) - (amount.value < 0)),),
-    "add": (_method((_QUANTITY, _QUANTITY), _QUANTITY, lambda a, b: _sum(a, b, 1)),),
-    "sub": (_method((_QUANTITY, _QUANTITY), _QUANTITY, lambda a, b: _sum(a, b, -1)),),
-    "int": (
-        _function(("int",), "int", lambda number: number),
-        _function(("uint",), "int", lambda number: cel_values.bounded(int, int(number))),
-        _function(("double",), "int", _truncated),
-        _function(("string",), "int", _whole),
-    ),
-    "string": (
-        *(_function((kind,), "string", str) for kind in ("string", "int", "uint")),
-        _function(("bool",), "string", lambda value: str(value).lower()),
-    ),
+    "asApproximateFloat": (_method((_QUANTITY,), "double", lambda amount: float(amount.value)),),
+    **{
+        name: tuple(
+            _method((_QUANTITY, kind), _QUANTITY, lambda a, b, sign=sign: _sum(a, b, sign))
+            for kind in (_QUANTITY, "int")
+        )
+        for name, sign in (("add", 1), ("sub", -1))
+    },
+    **{
+        gives: tuple(_function((takes,), gives, run) for takes, run in conversions.items())
+        for gives, conversions in cel_conversions.BY_RESULT.items()
+    },
     "semver": (
         _function(("string",), _SEMVER, cel_values.version),
         _function(
@@ -180,5 +181,15 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
         for place, name in enumerate(("major", "minor", "patch"))
     },
 }
-for _name, _takes, _gives, _run in cel_texts.METHODS:
-    FUNCTIONS[_name] = (*FUNCTIONS.get(_name, ()), _method(_takes, _gives, _run))
+for _rows, _declare, _pays in (
+    (cel_texts.METHODS, _method, False),
+    (cel_lists.METHODS, _method, True),
+    (cel_lists.FUNCTIONS, _function, True),
+    (cel_addresses.METHODS, _method, False),
+    (cel_addresses.FUNCTIONS, _function, False),
+    (cel_optionals.METHODS, _method, False),
+    (cel_optionals.FUNCTIONS, _function, False),
+):
+    for _name, _takes, _gives, _run in _rows:
+        _overload = _declare(_takes, _gives, _run)._replace(pays=_pays)
+        FUNCTIONS[_name] = (*FUNCTIONS.get(_name, ()), _overload)

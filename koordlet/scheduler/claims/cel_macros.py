@@ -1,11 +1,12 @@
 """Macros of CEL: what looks like a call and is syntax.
 
-Covers: ``has``, ``cel.bind``, ``all exists exists_one map filter`` over lists and keys of maps.
+Covers: ``has``, ``cel.bind``, ``all exists exists_one map filter`` over lists and keys of maps,
+those with two variables, ``optMap optFlatMap`` over a value that may be absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from koordlet.scheduler.claims import cel_values
@@ -19,12 +20,22 @@ class MacroCompiler(Protocol):
     def compile(self, node: Node) -> cel_values.CompiledNode: ...
 
     def inside(
-        self, variable: Node, kind: str, bodies: tuple[Node, ...]
-    ) -> tuple[int, list[cel_values.CompiledNode]]: ...
+        self, variables: Sequence[Node], kinds: Sequence[str], bodies: tuple[Node, ...]
+    ) -> tuple[list[int], list[cel_values.CompiledNode]]: ...
 
 
 Macro = Callable[[MacroCompiler, Node], tuple[Run, str]]
+_MAPPINGS = ("optMap", "optFlatMap")
+#: Numbers of children: what they are over, variables, one expression or two.
 _LOOPS = {"all": (3,), "exists": (3,), "exists_one": (3,), "map": (3, 4), "filter": (3,)}
+_LOOPS_OF_TWO = {
+    "all": (4,),
+    "exists": (4,),
+    "existsOne": (4,),
+    "transformList": (4, 5),
+    "transformMap": (4, 5),
+    "transformMapEntry": (4, 5),
+}
 
 
 def find(node: Node) -> Macro | None:
@@ -33,6 +44,10 @@ def find(node: Node) -> Macro | None:
         return _has if node.value == "has" and len(node.children) == 1 else None
     if node.value == "bind" and node.children[0].value == "cel" and len(node.children) == 4:
         return _bind
+    if node.value in _MAPPINGS and len(node.children) == 3:
+        return _mapped
+    if len(node.children) in _LOOPS_OF_TWO.get(str(node.value), ()):
+        return _loop_of_two
     return _loop if len(node.children) in _LOOPS.get(str(node.value), ()) else None
 
 
@@ -47,7 +62,7 @@ def _has(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
 
 def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     bound = compiler.compile(node.children[2])
-    place, (body,) = compiler.inside(node.children[1], bound.type, node.children[3:])
+    (place,), (body,) = compiler.inside(node.children[1:2], [bound.type], node.children[3:])
 
     def run(frame: Frame) -> Any:
         frame[place] = bound.run(frame)
@@ -56,61 +71,159 @@ def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     return run, body.type
 
 
-def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:  # noqa: C901 -- five macros, one walk
-    macro = str(node.value)
-    over = compiler.compile(node.children[0])
-    kind = cel_values.base(over.type)
-    if kind not in ("list", "map", "dyn"):
-        raise CompileError(f"expression of type '{over.type}' cannot be range", node.at)
-    each = cel_values.element(over.type) if kind == "list" else "dyn"
-    place, bodies = compiler.inside(node.children[1], each, node.children[2:])
-    test, last = bodies[0].run, bodies[-1].run
-    cost = 1 + sum(body.levels for body in node.children[2:])
+def _mapped(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
+    """What is there handed to an expression; ``optFlatMap``: that may give nothing, too."""
+    optional = compiler.compile(node.children[0])
+    held = cel_values.element(optional.type)
+    (place,), (body,) = compiler.inside(node.children[1:2], [held], node.children[2:])
+    wraps = node.value == "optMap"
 
-    def outcomes(frame: Frame, run: Run) -> Any:
-        for value in _elements(over.run(frame)):
-            cel_values.charge(frame, cost)
-            frame[place] = value
-            yield value, run(frame)
+    def run(frame: Frame) -> cel_values.Optional:
+        known = optional.run(frame)
+        if type(known) is not cel_values.Optional:
+            raise EvaluationError("no such overload")
+        if not known.present:
+            return known
+        frame[place] = known.value
+        outcome = body.run(frame)
+        if wraps:
+            return cel_values.Optional(present=True, value=outcome)
+        if type(outcome) is not cel_values.Optional:
+            raise EvaluationError("no such overload")
+        return outcome
 
-    def truths(frame: Frame) -> Any:
-        for value, outcome in outcomes(frame, test):
+    return run, cel_values.optional_of(body.type) if wraps else body.type
+
+
+class _Rounds:
+    """What a macro goes through, with its variables set: one of an element, or of place and value.
+
+    The second is of each round what the macro may give: the element, or the place.
+    """
+
+    def __init__(self, compiler: MacroCompiler, node: Node, variables: int) -> None:
+        self._over = compiler.compile(node.children[0])
+        self.type = self._over.type
+        kind = cel_values.base(self.type)
+        if kind not in ("list", "map", "dyn"):
+            raise CompileError(f"expression of type '{self.type}' cannot be range", node.at)
+        several, bodies = node.children[1 : 1 + variables], node.children[1 + variables :]
+        held = cel_values.element(self.type)
+        kinds = [held] if kind == "list" else ["dyn"]
+        if variables == 2:
+            kinds = ["int" if kind == "list" else "dyn", held]
+        self._places, self.bodies = compiler.inside(several, kinds, bodies)
+        self._cost = 1 + sum(body.levels for body in bodies)
+
+    def __call__(self, frame: Frame) -> Iterator[Any]:
+        values = self._over.run(frame)
+        if len(self._places) == 1:
+            (place,) = self._places
+            for value in _elements(values):
+                cel_values.charge(frame, self._cost)
+                frame[place] = value
+                yield value
+            return
+        first, second = self._places
+        keys = range(len(values)) if type(values) is list else _elements(values)
+        held = values if type(values) is list else list(values.values())
+        for key, value in zip(keys, held, strict=True):
+            cel_values.charge(frame, self._cost)
+            frame[first], frame[second] = key, value
+            yield key
+
+    def held(self, frame: Frame, test: Run) -> Iterator[Any]:
+        """Those of which an expression is true."""
+        for value in self(frame):
+            outcome = test(frame)
             if type(outcome) is not bool:
                 raise EvaluationError("no such overload")
-            yield value, outcome
+            if outcome:
+                yield value
 
-    def decided(frame: Frame) -> bool:
-        return _decided(frame, over.run, test, place, cost, ends=macro == "exists")
 
+def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
+    macro = str(node.value)
+    rounds = _Rounds(compiler, node, 1)
+    test, last = rounds.bodies[0].run, rounds.bodies[-1]
     if macro in ("all", "exists"):
-        return decided, "bool"
+        return _deciding(rounds, test, ends=macro == "exists"), "bool"
     if macro == "exists_one":
-        return (lambda frame: sum(held for _, held in truths(frame)) == 1), "bool"
+        return (lambda frame: sum(1 for _ in rounds.held(frame, test)) == 1), "bool"
     if macro == "filter":
-        return (lambda frame: [value for value, held in truths(frame) if held]), over.type
-    if len(bodies) == 2:
-        return (lambda frame: [last(frame) for _, held in truths(frame) if held]), "list:dyn"
-    return (lambda frame: [made for _, made in outcomes(frame, last)]), f"list:{bodies[0].type}"
+        chosen = rounds.type if cel_values.base(rounds.type) == "list" else "list:dyn"
+        return (lambda frame: list(rounds.held(frame, test))), chosen
+    return _transforming(rounds), f"list:{last.type}"
 
 
-def _decided(frame: Frame, over: Run, test: Run, place: int, cost: int, *, ends: bool) -> bool:
+def _loop_of_two(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
+    """With a variable for the place in a list, or the key of a map, and one for the value."""
+    macro = str(node.value)
+    rounds = _Rounds(compiler, node, 2)
+    test = rounds.bodies[0].run
+    if macro in ("all", "exists"):
+        return _deciding(rounds, test, ends=macro == "exists"), "bool"
+    if macro == "existsOne":
+        return (lambda frame: sum(1 for _ in rounds.held(frame, test)) == 1), "bool"
+    if macro == "transformList":
+        return _transforming(rounds), f"list:{rounds.bodies[-1].type}"
+    return _mapping(rounds, entries=macro == "transformMapEntry"), "map:dyn"
+
+
+def _chosen(rounds: _Rounds) -> Callable[[Frame], Iterator[Any]]:
+    """The rounds that count: all, or those of which the first of two expressions is true."""
+    if len(rounds.bodies) == 1:
+        return rounds
+    test = rounds.bodies[0].run
+    return lambda frame: rounds.held(frame, test)
+
+
+def _transforming(rounds: _Rounds) -> Run:
+    chosen, last = _chosen(rounds), rounds.bodies[-1].run
+    return lambda frame: [last(frame) for _ in chosen(frame)]
+
+
+def _mapping(rounds: _Rounds, *, entries: bool) -> Run:
+    """A map by the same keys; ``entries``: of maps that an expression gives, no key twice."""
+    chosen, last = _chosen(rounds), rounds.bodies[-1].run
+
+    def run(frame: Frame) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key in chosen(frame):
+            outcome = last(frame)
+            if not entries:
+                made[cel_values.key(key)] = outcome
+                continue
+            if not isinstance(outcome, dict):
+                raise EvaluationError("no such overload")
+            if repeated := made.keys() & outcome.keys():
+                raise EvaluationError(f"insert failed: key {repeated.pop()} already exists")
+            made |= outcome
+        return made
+
+    return run
+
+
+def _deciding(rounds: _Rounds, test: Run, *, ends: bool) -> Run:
     """``all`` or ``exists``: the first that decides; an error counts only if none does."""
-    error: EvaluationError | None = None
-    for value in _elements(over(frame)):
-        cel_values.charge(frame, cost)
-        frame[place] = value
-        try:
-            outcome = test(frame)
-        except EvaluationError as raised:
-            error = error or raised
-            continue
-        if outcome is ends:
-            return bool(ends)
-        if type(outcome) is not bool:
-            error = error or EvaluationError("no such overload")
-    if error is not None:
-        raise error
-    return not ends
+
+    def run(frame: Frame) -> bool:
+        error: EvaluationError | None = None
+        for _ in rounds(frame):
+            try:
+                outcome = test(frame)
+            except EvaluationError as raised:
+                error = error or raised
+                continue
+            if outcome is ends:
+                return bool(ends)
+            if type(outcome) is not bool:
+                error = error or EvaluationError("no such overload")
+        if error is not None:
+            raise error
+        return not ends
+
+    return run
 
 
 def _elements(values: Any) -> list[Any]:

@@ -155,6 +155,20 @@ def element(kind: str) -> str:
     return kind.partition(":")[2] or "dyn"
 
 
+def may_be(kind: str, wanted: str) -> bool:
+    """Whether a value of a type may be of another one; what nothing is known of may be anything."""
+    if "dyn" in (kind, wanted):
+        return True
+    return base(kind) == base(wanted) and (
+        ":" not in kind or ":" not in wanted or may_be(element(kind), element(wanted))
+    )
+
+
+def optional_of(kind: str) -> str:
+    """The type of a value of this type that may be absent."""
+    return "optional_type" if kind == "dyn" else f"optional_type:{kind}"
+
+
 def contains_place(operand: Any, place: Any) -> bool:
     """Whether an index would find something."""
     if isinstance(operand, dict):

@@ -32,7 +32,7 @@ class ChosenDevice:
     device: pools.PoolDevice
     #: The place of the device on the node.
     place: int
-    #: Of a shared device: what of each capacity, by qualified name.
+    #: Of a shared device: what of each capacity, by name.
     consumed: Mapping[str, Fraction] | None = None
 
 
@@ -107,7 +107,7 @@ class Choices:
         self, wanted: RequestDemand, device: pools.PoolDevice
     ) -> Mapping[str, Fraction] | None:
         """What a request takes of a device's capacities; ``None``: more than there is."""
-        taken = consumable_capacity.share(device.device, device.id[0], wanted.request.capacity)
+        taken = consumable_capacity.share(device.device, wanted.request.capacity)
         if taken is None or wanted.request.admin_access:
             return taken
         if not device.device.allow_multiple_allocations:
@@ -116,7 +116,7 @@ class Choices:
         for other in (self._in_use.consumed(device.id), *self._shares.get(device.id, ())):
             for name, amount in other.items():
                 total[name] = total.get(name, Fraction(0)) + amount
-        fits = consumable_capacity.fits(device.device, device.id[0], total)
+        fits = consumable_capacity.fits(device.device, total)
         return taken if fits else None
 
     def admitted(self, choice: ChosenDevice) -> bool:

@@ -2,6 +2,9 @@
 
 Covers: what a request names, defaults, rounding by a policy. Does not cover: what others have of
 the device (``devices_in_use``). Everything is exact: 1000m is 1, and steps may be fractions.
+
+A capacity is named as the driver has written it, with a domain or without: unlike an attribute, it
+is not found by its other name, as kube-scheduler does not find it either.
 """
 
 from __future__ import annotations
@@ -18,18 +21,12 @@ from koordlet.scheduler.objects.resource_slices import (
 Asked = Mapping[str, Fraction] | None
 
 
-def qualified(name: str, driver: str) -> str:
-    """A name with its domain: that of the driver where it has none."""
-    return name if "/" in name else f"{driver}/{name}"
-
-
-def share(device: SliceDevice, driver: str, asked: Asked) -> dict[str, Fraction] | None:
-    """By qualified name what a request takes; ``None``: the device cannot serve it.
+def share(device: SliceDevice, asked: Asked) -> dict[str, Fraction] | None:
+    """By name what a request takes; ``None``: the device cannot serve it.
 
     A device that is not shared is taken whole: what is asked is a condition.
     """
-    capacities = _by_qualified_name(device.capacity, driver)
-    wanted = {qualified(name, driver): amount for name, amount in (asked or {}).items()}
+    capacities, wanted = device.capacity, asked or {}
     if any(name not in capacities or amount < 0 for name, amount in wanted.items()):
         return None
     if not device.allow_multiple_allocations:
@@ -44,29 +41,9 @@ def share(device: SliceDevice, driver: str, asked: Asked) -> dict[str, Fraction]
     return taken
 
 
-def fits(device: SliceDevice, driver: str, taken: Mapping[str, Fraction]) -> bool:
+def fits(device: SliceDevice, taken: Mapping[str, Fraction]) -> bool:
     """Whether so much in all is there."""
-    return all(
-        taken.get(name, 0) <= capacity.value
-        for name, capacity in _by_qualified_name(device.capacity, driver).items()
-    )
-
-
-def written(device: SliceDevice, driver: str, taken: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """The same under the names that the driver has written."""
-    return {
-        name: taken[qualified(name, driver)]
-        for name in device.capacity
-        if name == qualified(name, driver) or qualified(name, driver) not in device.capacity
-    }
-
-
-def _by_qualified_name(
-    capacities: Mapping[str, DeviceCapacity], driver: str
-) -> dict[str, DeviceCapacity]:
-    """A name that is there with its domain and without it: the former counts."""
-    bare = {qualified(name, driver): capacity for name, capacity in capacities.items()}
-    return bare | {name: capacity for name, capacity in capacities.items() if "/" in name}
+    return all(taken.get(name, 0) <= capacity.value for name, capacity in device.capacity.items())
 
 
 def _taken(asked: Fraction | None, capacity: DeviceCapacity) -> Fraction | None:

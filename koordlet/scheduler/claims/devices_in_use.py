@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeVar
 
-from koordlet.scheduler.claims import consumable_capacity, pools
+from koordlet.scheduler.claims import pools
 from koordlet.scheduler.cluster import vectors
 from koordlet.scheduler.objects import resource_claims
 
@@ -48,7 +48,7 @@ class DevicesInUse:
         return device.id in self.shares and not device.device.allow_multiple_allocations
 
     def consumed(self, device: pools.DeviceId) -> Mapping[str, Fraction]:
-        """What shares take of a device's capacities, by qualified name."""
+        """What shares take of a device's capacities, by name."""
         return self._consumed.get(device, _NOTHING)
 
     def free_counters(self, pool: pools.PoolView) -> dict[tuple[str, str], Fraction]:
@@ -85,8 +85,7 @@ class DevicesInUse:
             return
         amounts = self._consumed.setdefault(device, {})
         for name, amount in consumed.items():
-            qualified = consumable_capacity.qualified(name, device[0])
-            amounts[qualified] = amounts.get(qualified, Fraction(0)) + sign * amount
+            amounts[name] = amounts.get(name, Fraction(0)) + sign * amount
 
 
 def _count(counter: Counter[_Key], key: _Key, sign: int) -> None:

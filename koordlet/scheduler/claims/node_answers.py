@@ -58,8 +58,14 @@ class NodeAnswers:
         self.has_wishes = any(
             "/" in wishes[0].name for wanted in self.claims for wishes in wanted.requests
         )
-        #: The node on which a search has found that the pod cannot be served at all.
-        self.broken = ""
+        #: Whether the last search has found that the pod cannot be served at all.
+        self.broken = False
+
+    def handed_on(self, claims: Sequence[ClaimDemand]) -> NodeAnswers:
+        """The same answers for claims that ask for the same, which messages name then."""
+        heir = NodeAnswers(claims, self._book, self._in_use, self._spent)
+        heir._answers, heir._at = dict(self._answers), self._at
+        return heir
 
     @property
     def position(self) -> Position:
@@ -94,7 +100,7 @@ class NodeAnswers:
         for node, labels in nodes:
             known = self._answers.get(node)
             if known is None:
-                self.broken = node
+                self.broken = True
                 view = self._book.view(node, labels)
                 known = by_view.get(id(view))
                 if known is None:
@@ -105,7 +111,7 @@ class NodeAnswers:
                             f", before node {node}"
                         )
                     known = by_view[id(view)] = self._searched(view)
-                self._answers[node], self.broken = known, ""
+                self._answers[node], self.broken = known, False
             yield known
 
     def _searched(self, view: pools.NodePools) -> NodeAnswer:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from koordlet.scheduler.claims import allocator, choices, consumable_capacity
+from koordlet.scheduler.claims import allocator, choices
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
 from koordlet.scheduler.objects import resource_claims, terms
 
@@ -82,9 +82,7 @@ def _device(
         binding_conditions=content.binding_conditions,
         binding_failure_conditions=content.binding_failure_conditions,
         share_id=new_share_id() if shared else "",
-        consumed=None
-        if choice.consumed is None
-        else consumable_capacity.written(content, driver, choice.consumed),
+        consumed=choice.consumed,
     )
 
 

@@ -76,7 +76,7 @@ class Filter:
     #: Whether it says the same of a node whoever is on it.
     blind: ClassVar[bool] = False
     #: Whether ``allows`` costs next to nothing, also where all that it depends on is looked at.
-    pointwise: ClassVar[bool] = False
+    pointwise: bool = False
     #: By code, from 1 on.
     verdicts: Sequence[Verdict] = ()
 
@@ -92,6 +92,10 @@ class Filter:
         """Which rows pass; overridden where that is faster than ``codes``."""
         allowed: Bools = self.codes(rows) == 0
         return allowed
+
+    def among(self, passing: Bools, every: Rows) -> Bools:
+        """Which of all nodes that pass so far pass here; overridden where the others matter."""
+        return passing & self.allowed(every)
 
     def allows(self, row: int) -> bool:
         """Whether one node passes; a filter of kind ``LOAD`` says it without arrays."""

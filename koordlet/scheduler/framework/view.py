@@ -217,7 +217,7 @@ class View:
         passing = self._totals >= 0
         passing[list(shunned)] = False
         for filtering in filters:
-            passing &= filtering.allowed(self._every)
+            passing = filtering.among(passing, self._every)
         return passing
 
     def scored(self, only: Rows | None = None, shunned: Collection[int] = ()) -> Scored:
@@ -260,9 +260,11 @@ class View:
                 verdicts[place] = outside
             left &= self._inside[rows]
         for name, filtering in self.filters:
-            codes = np.where(left, filtering.codes(rows), 0)
-            places = np.flatnonzero(codes)
-            refused = codes[places].tolist()
+            # What the filters before have refused is not asked: a search there may fail for all.
+            asked = np.flatnonzero(left)
+            codes = filtering.codes(rows[asked])
+            places = asked[codes != 0]
+            refused = codes[codes != 0].tolist()
             known = {code: replace(filtering.verdict(code), plugin=name) for code in set(refused)}
             for place, code in zip(places.tolist(), refused, strict=True):
                 verdicts[place] = known[code]

@@ -23,6 +23,9 @@ from koordlet.scheduler.objects.resource_claims import ClaimAllocation
 #: Why nodes are refused whose devices a claim does not have.
 OUT_OF_REACH = "resourceclaim not available on the node"
 
+#: Of so few nodes all are asked, as by kube-scheduler: a claim that one cannot judge is told.
+_ALL_ASKED = 100
+
 #: By what of its extended resources a node lacks, what nodes say; ``None``: claims have devices.
 AnswersFor = Callable[[frozenset[str]], node_answers.NodeAnswers | None]
 
@@ -67,7 +70,6 @@ class DemandFilter(framework.Filter):
 
     kind = framework.Kind.CONTEXT
     blind = True
-    pointwise = True
 
     def __init__(
         self,
@@ -75,16 +77,16 @@ class DemandFilter(framework.Filter):
         held: Sequence[ClaimAllocation],
         columns: Columns,
         given: list[framework.Verdict] | None = None,
-        concerns: Callable[[int], bool] = lambda _: True,
     ) -> None:
-        self._answers, self._columns, self._concerns = answers, columns, concerns
+        self._answers, self._columns = answers, columns
+        self.pointwise = len(columns.rows) > _ALL_ASKED
         self._codes = np.zeros(columns.size, np.int64)
         self._passes = np.zeros(columns.size, np.bool_)
         self._given: list[framework.Verdict] = [] if given is None else given
         self.verdicts = self._given
-        #: Up to where changes were taken in; rows that have to be asked since.
+        #: Up to where changes were taken in; whether a row has to be asked since.
         self._at, self._position = -1, (-1, -1)
-        self._old: set[int] = set()
+        self._old = np.zeros(columns.size, np.bool_)
         self._reach = np.ones(columns.size, np.bool_)
         for row, node in enumerate(columns.nodes if held else ()):
             if node is not None:
@@ -93,48 +95,59 @@ class DemandFilter(framework.Filter):
             self._put(np.arange(columns.size).tolist(), [""] * columns.size)
 
     def codes(self, rows: Rows) -> Ints:
-        if error := self._ask():
+        if error := self._ask(rows):
             return np.full(rows.size, self._code(error), np.int64)
         return self._codes[rows]
 
     def allows(self, row: int) -> bool:
-        return not self._ask(row) and bool(self._passes[row])
+        return not self._ask_one(row) and bool(self._passes[row])
 
     def allowed(self, rows: Rows) -> Bools:
-        if self._ask():
-            return np.zeros(rows.size, np.bool_)
-        return self._passes if rows.size == self._passes.size else self._passes[rows]
+        return np.zeros(rows.size, np.bool_) if self._ask(rows) else self._passes[rows]
 
-    def _ask(self, row: int = -1) -> str:
-        """Ask all nodes that have to be asked, or one of them; why that is impossible, if it is."""
+    def among(self, passing: Bools, every: Rows) -> Bools:
+        # A node that the pod does not reach may have devices that cannot be judged.
+        if self._ask(every[passing]):
+            return np.zeros(passing.size, np.bool_)
+        return passing & self._passes
+
+    def _ask(self, rows: Rows) -> str:
+        """Ask those of some nodes that have to be asked; why that is impossible, if it is."""
         answers = self._answers
         if answers is None:
             return ""
-        if answers.position != self._position:
-            self._take_in(answers)
-        if row >= 0 and row not in self._old:
+        self._take_in(answers)
+        old = rows[self._old[rows]].tolist()
+        return self._ask_old(answers, old) if old else ""
+
+    def _ask_one(self, row: int) -> str:
+        """The same of one node, without arrays."""
+        answers = self._answers
+        if answers is None:
             return ""
-        rows = [row] if row >= 0 else sorted(self._old)
-        old = [each for each in rows if each in self._old and self._concerns(each)]
-        if not old:
-            return ""
+        self._take_in(answers)
+        return self._ask_old(answers, [row]) if self._old[row] else ""
+
+    def _ask_old(self, answers: node_answers.NodeAnswers, old: list[int]) -> str:
         nodes = map(self._columns.chosen, old)
         try:
             several = list(answers.of((node.name, node.labels) for node in nodes))
         except AllocationError as error:
             return str(error)
         self._put(old, [answer.why_not for answer in several])
-        self._old.difference_update(old)
+        self._old[old] = False
         return ""
 
     def _take_in(self, answers: node_answers.NodeAnswers) -> None:
         """Note the nodes where something changed."""
+        if answers.position == self._position:
+            return
         self._position, columns = answers.forget(), self._columns
         changed = None if self._at < 0 else answers.changes.since(self._at)
         if changed is None:
-            self._old.update(columns.rows.values())
+            self._old[list(columns.rows.values())] = True
         else:
-            self._old.update(columns.rows[name] for name in changed if name in columns.rows)
+            self._old[[columns.rows[name] for name in changed if name in columns.rows]] = True
         self._at = answers.changes.end
 
     def _put(self, rows: list[int], reasons: list[str]) -> None:
@@ -155,10 +168,10 @@ class ExtendedFilter(framework.Filter):
 
     kind = framework.Kind.CONTEXT
     blind = True
-    pointwise = True
 
     def __init__(self, asked: ClassDemand, columns: Columns) -> None:
         self._asked, self._columns = asked, columns
+        self.pointwise = len(columns.rows) > _ALL_ASKED
         self._given: list[framework.Verdict] = []
         self.verdicts = self._given
         self._parts: dict[frozenset[str], DemandFilter] = {}
@@ -168,6 +181,11 @@ class ExtendedFilter(framework.Filter):
         for lacking, places in self._asked.groups(self._columns, rows):
             codes[places] = self._part(lacking).codes(rows[places])
         return codes
+
+    def among(self, passing: Bools, every: Rows) -> Bools:
+        among, rows = np.zeros(passing.size, np.bool_), every[passing]
+        among[rows] = self.allowed(rows)
+        return among
 
     def allows(self, row: int) -> bool:
         return self._part(self._asked.lacking(self._columns, row)).allows(row)
@@ -180,7 +198,6 @@ class ExtendedFilter(framework.Filter):
                 self._asked.held,
                 self._columns,
                 self._given,
-                lambda row: self._asked.lacking(self._columns, row) == lacking,
             )
         return known
 

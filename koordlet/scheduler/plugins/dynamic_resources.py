@@ -156,19 +156,10 @@ class DynamicResources(framework.Plugin):
         if not (pod.claims or claimable) or pod.reserve_pod_of:
             return ""
         try:
-            wanted = self.state.demand(pod, claimable)
-            if wanted.answers is not None and wanted.answers.broken:
-                self._repeat(wanted, wanted.answers.broken)
+            self.state.demand(pod, claimable)
         except (ClaimProblemError, AllocationError) as problem:
             return str(problem)
         return ""
-
-    def _repeat(self, wanted: PodDemand, name: str) -> None:
-        """Search again where the search for a like demand broke: the error names this claim."""
-        columns = self._columns
-        if columns is not None and name in columns.rows:
-            view = self.state.pools.view(name, columns.chosen(columns.rows[name]).labels)
-            allocator.search(self.state.prepared(wanted.pending), view, self.state.claims.in_use)
 
     def _lacking(self, pod: Pod, node: Node) -> frozenset[str]:
         """Which of a pod's extended resources a node does not have itself, and a class serves."""

@@ -6,8 +6,8 @@ Does not cover: messages (``rpc.placing``), deciding (``scheduler.loop``), pods
 
 Rules:
 1. An object is taken in as it is, with what an API server would have added: namespace, priority,
-   preemption policy, overhead, tolerations. What is there already is replaced in its wishes; a pod
-   only where it has scheduling gates.
+   preemption policy, overhead, tolerations, times of taints. What is there already is replaced in
+   its wishes; a pod only where it has scheduling gates.
 2. One bad object costs itself, and says why.
 3. Objects are taken in one after the other: each sees what those before it have used of a quota.
 """
@@ -19,6 +19,7 @@ import collections
 import contextlib
 import datetime as dt
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -35,18 +36,19 @@ from koordlet.kubeapi import (
     selectors,
     validation,
 )
-from koordlet.model import errors, resources, surrogates
+from koordlet.model import errors, moment, resources, surrogates
 from koordlet.rpc import placing
 from koordlet.scheduler.colocation import profile
 from koordlet.scheduler.framework.queue import QueuePlace
 from koordlet.scheduler.loop import runner
 from koordlet.scheduler.migration import job
-from koordlet.scheduler.objects import json_annotations
+from koordlet.scheduler.objects import json_annotations, wire
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.process import standalone_pods, standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
-from koordlet.scheduler.standalone import resource_quota
+from koordlet.scheduler.standalone import resource_quota, taints
 
 _TAKEN = {
     kind.name: kind
@@ -230,7 +232,25 @@ class StandaloneApi:
             )
         if kind in {kinds.RESOURCE_CLAIMS, kinds.RESOURCE_CLAIM_TEMPLATES}:
             await self._check_admin_access(kind, body)
+        if kind in {kinds.NODES, kinds.RESOURCE_SLICES}:
+            return {**body, "spec": await self._dated(kind, body)}
         return await self._pods.completed(body) if kind == kinds.PODS else body
+
+    async def _dated(self, kind: kinds.Kind, body: objects.Object) -> dict[str, Any]:
+        """The specification of a node or slice whose taints say since when they are there."""
+        known: objects.Object = {}
+        with contextlib.suppress(refusals.NotFound):
+            known = await self._store.get(objects.ref(kind, body))
+        spec, before = objects.part(body, "spec"), objects.part(known, "spec")
+        now = moment.spell(time.time())
+        if kind == kinds.NODES:
+            return taints.dated(spec, before, now)
+        by_name = {wire.text(each, "name"): each for each in wire.bodies(before, "devices")}
+        devices = [
+            taints.dated(each, by_name.get(wire.text(each, "name"), {}), now)
+            for each in wire.bodies(spec, "devices")
+        ]
+        return {**spec, **({"devices": devices} if devices else {})}
 
     async def _check_admin_access(self, kind: kinds.Kind, body: Mapping[str, Any]) -> None:
         """``Invalid`` where devices of others are asked for outside of namespaces for that."""
@@ -266,12 +286,25 @@ class StandaloneApi:
         entry = core.queue.get(key)
         if entry is None:
             return await self._unheard(objects.Ref(kinds.PODS, name, namespace))
+        if await self._makes_claims(entry.pod):
+            return placing.Why()
         stored = entry.pod.stored_condition[1] if entry.place is not QueuePlace.ACTIVE else ""
         refused: collections.Counter[str] = collections.Counter()
         if entry.place is QueuePlace.UNSCHEDULABLE:
             verdicts = core.cycles[entry.pod.pod_class.scheduler].failure(entry.pod).verdicts or {}
             refused.update(verdict.plugin for verdict in verdicts.values())
         return placing.Why(message=entry.why or stored, refusals=refused)
+
+    async def _makes_claims(self, pod: Pod) -> bool:
+        """Whether claims of a pod are not made yet, and will be: their templates are there."""
+        unmade = [each.template for each in pod.claims if not (each.claim or each.needless)]
+        for name in unmade:
+            try:
+                ref = objects.Ref(kinds.RESOURCE_CLAIM_TEMPLATES, name, pod.namespace)
+                await self._store.get(ref)
+            except refusals.NotFound:
+                return False
+        return bool(unmade)
 
     async def _unheard(self, ref: objects.Ref) -> placing.Why:
         """About a pod that was taken in a moment ago, of which the loop has not heard: nothing."""

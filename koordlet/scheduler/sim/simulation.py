@@ -263,7 +263,8 @@ class Simulation:
             "reservation": pod.drawn_name or None,
             "cpuset": None if pod.cpus is None else str(pod.cpus),
         }
-        if scored is not None:
+        # The best of many nodes is taken without a look at those whose devices cannot be judged.
+        if scored is not None and scored.rows.size:
             nodes = self._cluster.columns.nodes
             names = [getattr(nodes[row], "name", "") for row in scored.rows.tolist()]
             if self._scores:

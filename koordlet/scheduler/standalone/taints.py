@@ -1,6 +1,7 @@
 """Taints from node conditions, and the pods that they evict: no I/O, no clock.
 
-Covers: the taints of Kubernetes' node controllers, when a pod's toleration ends.
+Covers: the taints of Kubernetes' node controllers, since when a taint is there, when a pod's
+toleration ends.
 Does not cover: reading and writing objects (``controllers``).
 """
 
@@ -15,14 +16,16 @@ from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 
 _PREFIX = "node.kubernetes.io/"
+#: The effect of a taint that pods leave for.
+_ENDS = "NoExecute"
 #: Condition and status to the taint's key, and its effects.
 _MEANT: Mapping[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("MemoryPressure", "True"): ("memory-pressure", ("NoSchedule",)),
     ("DiskPressure", "True"): ("disk-pressure", ("NoSchedule",)),
     ("PIDPressure", "True"): ("pid-pressure", ("NoSchedule",)),
     ("NetworkUnavailable", "True"): ("network-unavailable", ("NoSchedule",)),
-    ("Ready", "False"): ("not-ready", ("NoSchedule", "NoExecute")),
-    ("Ready", "Unknown"): ("unreachable", ("NoSchedule", "NoExecute")),
+    ("Ready", "False"): ("not-ready", ("NoSchedule", _ENDS)),
+    ("Ready", "Unknown"): ("unreachable", ("NoSchedule", _ENDS)),
 }
 _OURS = frozenset(_PREFIX + key for key, _ in _MEANT.values())
 #: What an API server adds to every pod: so long it bears a node that is not heard.
@@ -55,13 +58,29 @@ def _name(taint: Body) -> tuple[str, str]:
     return wire.text(taint, "key"), wire.text(taint, "effect")
 
 
+def dated(spec: Body, before: Body, now: str) -> dict[str, Any]:
+    """A node's or a device's fields; a taint that ends pods says since when it is there.
+
+    One that was there before keeps its time, however often the object is handed in.
+    """
+    since = {
+        (*_name(taint), wire.text(taint, "value")): taint.get("timeAdded")
+        for taint in wire.bodies(before, "taints")
+    }
+    taints = [
+        {"timeAdded": since.get((*_name(taint), wire.text(taint, "value"))) or now, **taint}
+        if wire.text(taint, "effect") == _ENDS
+        else dict(taint)
+        for taint in wire.bodies(spec, "taints")
+    ]
+    return {**spec, **({"taints": taints} if taints else {})}
+
+
 def leaves(pod: Body, taints: Sequence[Body], now: float) -> float | None:
     """When NoExecute taints evict a pod; ``None``: never."""
     tolerations = wire.bodies(wire.mapping(pod, "spec"), "tolerations")
     ends = [
-        _end(tolerations, taint, now)
-        for taint in taints
-        if wire.text(taint, "effect") == "NoExecute"
+        _end(tolerations, taint, now) for taint in taints if wire.text(taint, "effect") == _ENDS
     ]
     return min((end for end in ends if end is not None), default=None)
 
@@ -91,10 +110,10 @@ def tolerations(spec: Body, *, best_effort: bool) -> list[dict[str, Any]]:
     has = [dict(toleration) for toleration in wire.bodies(spec, "tolerations")]
     known = [terms.toleration(taint) for taint in has]
     added = [
-        {"key": _PREFIX + key, "operator": "Exists", "effect": "NoExecute"}
+        {"key": _PREFIX + key, "operator": "Exists", "effect": _ENDS}
         | {"tolerationSeconds": SECONDS}
         for key in ("not-ready", "unreachable")
-        if not terms.tolerated(known, terms.Taint(_PREFIX + key, "", "NoExecute"))
+        if not terms.tolerated(known, terms.Taint(_PREFIX + key, "", _ENDS))
     ]
     memory = terms.Taint(f"{_PREFIX}memory-pressure", "", "NoSchedule")
     if not best_effort and not terms.tolerated(known, memory):

@@ -23,8 +23,8 @@ def taken(asked: str | None, value: str, policy: dict[str, Any] | None) -> Fract
     """What a request of one capacity takes."""
     capacity = {"m": {"value": value, **({"requestPolicy": policy} if policy else {})}}
     wanted = {} if asked is None else {"m": quantity.exact(asked)}
-    share = consumable_capacity.share(device(capacity), kit.DRIVER, wanted)
-    return None if share is None else share[f"{kit.DRIVER}/m"]
+    share = consumable_capacity.share(device(capacity), wanted)
+    return None if share is None else share["m"]
 
 
 RANGE = {"default": "1", "validRange": {"min": "1", "max": "8", "step": "2"}}
@@ -78,37 +78,26 @@ def test_a_device_that_is_not_shared_is_whole_and_what_is_asked_a_condition(
     """Nothing of it is counted."""
     wanted = {name: quantity.exact(amount) for name, amount in asked.items()}
     whole = device(kit.capacity(m="4"), shared=False)
-    share = consumable_capacity.share(whole, kit.DRIVER, wanted)
+    share = consumable_capacity.share(whole, wanted)
     assert share == ({} if is_enough else None)
 
 
-def test_a_name_means_the_same_with_the_drivers_domain_and_without() -> None:
-    """In requests and in slices; another domain is another capacity."""
+def test_a_capacity_has_the_name_that_the_driver_has_written() -> None:
+    """kube-scheduler compares names as they are: with the driver's domain it is another one."""
     own = f"{kit.DRIVER}/m"
-    for listed in ("m", own):
+    for listed, other in (("m", own), (own, "m")):
         content = device(kit.capacity(**{listed: "4", "x/m": "8"}))
-        for asked in ("m", own):
-            share = consumable_capacity.share(content, kit.DRIVER, {asked: Fraction(1)})
-            assert share == {own: Fraction(1), "x/m": Fraction(8)}
-            assert share is not None
-            spelled = consumable_capacity.written(content, kit.DRIVER, share)
-            assert spelled == {listed: 1, "x/m": 8}
-
-
-def test_a_capacity_that_is_there_under_both_names_counts_once() -> None:
-    """The name with the domain is the one."""
-    own = f"{kit.DRIVER}/m"
-    content = device(kit.capacity(**{"m": "4", own: "2"}))
-    share = consumable_capacity.share(content, kit.DRIVER, {})
-    assert share == {own: Fraction(2)}
-    assert share is not None
-    assert consumable_capacity.written(content, kit.DRIVER, share) == {own: 2}
+        much = Fraction(1)
+        assert consumable_capacity.share(content, {listed: much}) == {listed: much, "x/m": 8}
+        assert consumable_capacity.share(content, {other: much}) is None
+        whole = device(kit.capacity(**{listed: "4"}), shared=False)
+        assert consumable_capacity.share(whole, {other: much}) is None
 
 
 def test_shares_fit_while_their_sum_is_at_most_the_device() -> None:
     """What is not named is not taken."""
     content = device(kit.capacity(m="4", n="1"))
-    taken = {f"{kit.DRIVER}/m": Fraction(4)}
-    assert consumable_capacity.fits(content, kit.DRIVER, taken) is True
-    taken[f"{kit.DRIVER}/m"] += Fraction(1, 1000)
-    assert consumable_capacity.fits(content, kit.DRIVER, taken) is False
+    taken = {"m": Fraction(4)}
+    assert consumable_capacity.fits(content, taken) is True
+    taken["m"] += Fraction(1, 1000)
+    assert consumable_capacity.fits(content, taken) is False

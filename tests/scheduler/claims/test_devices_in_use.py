@@ -9,8 +9,6 @@ from koordlet.scheduler.objects import resource_slices
 from tests.kit import device_claims as kit
 from tests.kit.device_claims import held
 
-MEMORY = f"{kit.DRIVER}/memory"
-
 
 def test_a_device_is_in_use_until_its_last_claim_has_gone() -> None:
     """Two that have one by mistake are two; each change is noted."""
@@ -24,17 +22,17 @@ def test_a_device_is_in_use_until_its_last_claim_has_gone() -> None:
     assert (in_use.changes.end, in_use.changes.since(1)) == (4, [(kit.DRIVER, "p")] * 3)
 
 
-def test_shares_are_summed_under_one_name_and_given_back() -> None:
-    """A driver may write its own domain or leave it out."""
+def test_shares_are_summed_by_name_and_given_back() -> None:
+    """A name with a domain is another one."""
     in_use, device = devices_in_use.DevicesInUse(), (kit.DRIVER, "p", "a")
     small = held("a", shareID="1", consumedCapacity={"memory": "500m"})
-    large = held("a", shareID="2", consumedCapacity={MEMORY: "2"})
+    large = held("a", shareID="2", consumedCapacity={"memory": "2", "x/memory": "1"})
     in_use.add(small)
     in_use.add(large)
-    assert in_use.consumed(device) == {MEMORY: Fraction(5, 2)}
+    assert in_use.consumed(device) == {"memory": Fraction(5, 2), "x/memory": 1}
     assert (in_use.shares[device], device in in_use.whole) == (2, False)
     in_use.remove(small)
-    assert in_use.consumed(device) == {MEMORY: 2}
+    assert in_use.consumed(device) == {"memory": 2, "x/memory": 1}
     in_use.remove(large)
     assert (in_use.consumed(device), device in in_use.shares) == ({}, False)
 

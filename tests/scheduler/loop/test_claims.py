@@ -224,7 +224,7 @@ def test_a_claim_that_cannot_be_judged_is_told_by_its_own_name(ram: Path) -> Non
                     await pod(world, name, name)
                     message = await world.until_told(name)
                     why = f"claim d/{name}: selector #0: CEL runtime error: no such key: nope"
-                    assert message.startswith(f"0/1 nodes are available: {why}. ")
+                    assert message.startswith(f"0/1 nodes are available: 1 {why}. ")
                 await pod(world, "fine")
                 await world.until_placed("fine")
 

@@ -10,7 +10,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.sim import simulation
 from tests.kit import device_claims as kit
-from tests.kit.clusters import message, node, pod, tried
+from tests.kit.clusters import HOST, message, node, pod, tried
 from tests.kit.reservations import reservation
 
 Body = dict[str, Any]
@@ -248,3 +248,45 @@ def test_of_several_classes_that_serve_a_resource_the_newest_does() -> None:
         "d/p": {"d/p-extended-resources": ["gpu.example/n/w"]},
         "d/q": {"d/q-extended-resources": ["gpu.example/n/o"]},
     }
+
+
+def test_devices_of_nodes_that_a_pod_does_not_reach_are_not_judged() -> None:
+    """A selector without an answer there costs a pod nothing, also after it has ended another's."""
+    wanted = kit.request("r", 'device.attributes["gpu.example"].m == "a"')
+    told = tried(
+        *furnished("odd", "g0", cpu="1"),
+        *furnished("n", kit.device("g1", {"m": "a"}), kit.device("g2", {"m": "a"})),
+        GPU,
+        *(kit.claim(wanted, name=name) for name in ("c", "d", "e", "f")),
+        using("anywhere", "c"),
+        using("chosen", "d", nodeSelector={HOST: "n"}),
+        using("fits", "e", cpu="2"),
+        using("nowhere", "f", nodeSelector={HOST: "x"}),
+    )
+    assert {each["pod"]: each["node"] for each in told["placements"]} == {
+        "d/chosen": "n",
+        "d/fits": "n",
+    }
+    why = {each["pod"]: each["message"].partition(". ")[0] for each in told["pending"]}
+    assert why == {
+        "d/anywhere": (
+            "0/2 nodes are available: 2 claim d/c: selector #0: CEL runtime error: no such key: m"
+        ),
+        "d/nowhere": (
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector"
+        ),
+    }
+
+
+def test_of_many_nodes_those_that_are_not_looked_at_are_not_judged_either() -> None:
+    """As where kube-scheduler looks at a sample."""
+    wanted = kit.request("r", 'device.attributes["gpu.example"].m == "a"')
+    told = claims(
+        *furnished("n", kit.device("g", {"m": "a"}), cpu="8"),
+        *furnished("odd", "g0"),
+        *(node(f"other{number}") for number in range(100)),
+        GPU,
+        kit.claim(wanted),
+        using("anywhere", cpu="1"),
+    )
+    assert told == {"d/anywhere": {"d/c": ["gpu.example/n/g"]}}

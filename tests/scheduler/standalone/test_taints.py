@@ -80,3 +80,17 @@ def test_what_every_pod_is_given() -> None:
     assert len(taints.tolerations({}, best_effort=False)) == 3
     own = {"tolerations": [{"operator": "Exists"}]}
     assert taints.tolerations(own, best_effort=False) == own["tolerations"]
+
+
+def test_a_taint_that_ends_pods_says_since_when_it_is_there() -> None:
+    """Handed in again it keeps its time, another value is another taint; others have no time."""
+    other = {"key": "k", "effect": "NoSchedule"}
+    made = taints.dated({"name": "d", "taints": [NOT_READY, other]}, {}, NOW)
+    assert made == {"name": "d", "taints": [{**NOT_READY, "timeAdded": NOW}, other]}
+    later = "2026-01-02T00:00:00Z"
+    assert taints.dated({"taints": [NOT_READY]}, made, later)["taints"][0]["timeAdded"] == NOW
+    valued = {**NOT_READY, "value": "v"}
+    assert taints.dated({"taints": [valued]}, made, later)["taints"][0]["timeAdded"] == later
+    own = {**NOT_READY, "timeAdded": "2025-01-01T00:00:00Z"}
+    assert taints.dated({"taints": [own]}, made, later)["taints"] == [own]
+    assert taints.dated({"name": "d"}, made, later) == {"name": "d"}

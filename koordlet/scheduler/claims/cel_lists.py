@@ -1,0 +1,111 @@
+"""Functions of CEL over lists: sums, the least and the largest, places, order; lists as sets.
+
+Covers: which elements have a sum or an order, empty lists. Each gets the frame, as what it costs
+depends on the elements.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from koordlet.scheduler.claims import cel_values
+from koordlet.scheduler.claims.cel_values import EvaluationError, Frame
+
+#: What the sum of an empty list is, by the type that its elements would have.
+_ZEROS = {"int": 0, "uint": cel_values.Uint(0), "double": 0.0}
+_ORDERED = ("int", "uint", "double", "bool", "string", "bytes")
+
+
+def _sum_of(zero: Any) -> Callable[[Frame, list[Any]], Any]:
+    def summed(frame: Frame, values: list[Any]) -> Any:
+        cel_values.charge(frame, len(values))
+        total = values[0] if values else zero
+        if type(total) not in cel_values.NUMBERS:
+            raise EvaluationError("no such overload")
+        for value in values[1:]:
+            total = cel_values.add(frame, total, value)
+        return total
+
+    return summed
+
+
+def least(frame: Frame, values: list[Any]) -> Any:
+    """The least element."""
+    return _extreme(frame, values, "min", -1)
+
+
+def largest(frame: Frame, values: list[Any]) -> Any:
+    """The largest element."""
+    return _extreme(frame, values, "max", 1)
+
+
+def _extreme(frame: Frame, values: list[Any], name: str, wanted: int) -> Any:
+    if not values:
+        raise EvaluationError(f"{name} called on empty list")
+    cel_values.charge(frame, len(values))
+    extreme = values[0]
+    # Also of a single one it is asked whether it has an order.
+    for value in values:
+        if cel_values.order(value, extreme) == wanted:
+            extreme = value
+    return extreme
+
+
+def is_sorted(frame: Frame, values: list[Any]) -> bool:
+    """Whether no element is larger than the next."""
+    cel_values.charge(frame, len(values))
+    return all(cel_values.order(*pair) != 1 for pair in itertools.pairwise(values))
+
+
+def index_of(frame: Frame, values: list[Any], wanted: Any) -> int:
+    """Where an element is first; -1: nowhere."""
+    return _place(frame, enumerate(values), wanted)
+
+
+def last_index_of(frame: Frame, values: list[Any], wanted: Any) -> int:
+    """Where an element is last; -1: nowhere."""
+    return _place(frame, reversed(list(enumerate(values))), wanted)
+
+
+def _place(frame: Frame, places: Any, wanted: Any) -> int:
+    for place, value in places:
+        cel_values.charge(frame, 1)
+        if cel_values.equal(frame, value, wanted):
+            return int(place)
+    return -1
+
+
+def contains(frame: Frame, values: list[Any], others: list[Any]) -> bool:
+    """Whether each of the others is among the values."""
+    return all(index_of(frame, values, other) >= 0 for other in others)
+
+
+def _equivalent(frame: Frame, values: list[Any], others: list[Any]) -> bool:
+    return contains(frame, values, others) and contains(frame, others, values)
+
+
+def _intersects(frame: Frame, values: list[Any], others: list[Any]) -> bool:
+    return any(index_of(frame, values, other) >= 0 for other in others)
+
+
+def _element_kind(kinds: Sequence[str]) -> str:
+    return cel_values.element(kinds[0])
+
+
+Row = tuple[str, tuple[str, ...], str | Callable[[Sequence[str]], str], Callable[..., Any]]
+#: By name: what it takes, what it gives, how.
+METHODS: tuple[Row, ...] = (
+    *(("sum", (f"list:{kind}",), kind, _sum_of(zero)) for kind, zero in _ZEROS.items()),
+    *(("min", (f"list:{kind}",), _element_kind, least) for kind in _ORDERED),
+    *(("max", (f"list:{kind}",), _element_kind, largest) for kind in _ORDERED),
+    *(("isSorted", (f"list:{kind}",), "bool", is_sorted) for kind in _ORDERED),
+    ("indexOf", ("list", "dyn"), "int", index_of),
+    ("lastIndexOf", ("list", "dyn"), "int", last_index_of),
+)
+FUNCTIONS: tuple[Row, ...] = (
+    ("sets.contains", ("list", "list"), "bool", contains),
+    ("sets.equivalent", ("list", "list"), "bool", _equivalent),
+    ("sets.intersects", ("list", "list"), "bool", _intersects),
+)

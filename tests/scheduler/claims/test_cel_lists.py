@@ -1,0 +1,71 @@
+"""Tests of ``koordlet.scheduler.claims.cel_lists``: by whole expressions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from koordlet.scheduler.claims import selector
+
+_DEVICE = SimpleNamespace(
+    attributes={"index": 2, "model": "a"}, capacity={}, allow_multiple_allocations=False
+)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[1, 2, 3].sum() == 6 && [1u, 2u].sum() == 3u && [0.5, 1.0].sum() == 1.5",
+        "[].sum() == 0 && [dyn(1)].sum() == 1",
+        '[3, 1, 2].min() == 1 && [3, 1].max() == 3 && ["a", "b"].max() == "b"',
+        "[true, false].min() == false && [1.5, 0.5].min() == 0.5",
+        '[1, 1, 2].isSorted() && !["b", "a"].isSorted() && [].isSorted()',
+        'device.attributes["gpu"].map(name, name).isSorted()',
+        "[1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(2) == -1",
+        '[1, 2].indexOf(device.attributes["gpu"].index) == 1',
+        "sets.contains([1, 2], [2, 2]) && !sets.contains([1], [2]) && sets.contains([], [])",
+        "sets.equivalent([1, 2], [2, 1, 1]) && !sets.equivalent([1, 2], [1])",
+        "sets.intersects([1, 2], [2, 3]) && !sets.intersects([1], [2]) && !sets.intersects([], [])",
+        'sets.contains(["a", "b"], [device.attributes["gpu"].model])',
+    ],
+)
+def test_expression_over_lists_is_true(expression: str) -> None:
+    """What Kubernetes' lists and CEL's sets say."""
+    assert selector.compile(expression).matches(_DEVICE, "gpu") is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("dyn([]).min() == 1", "min called on empty list"),
+        ("[dyn(1)].filter(x, false).max() == 1", "max called on empty list"),
+        ('[dyn(1), dyn("a")].max() == 1', "no such overload"),
+        ('[dyn("a")].sum() == 1', "no such overload"),
+        ("[9223372036854775807, 1].sum() > 0", "integer overflow"),
+    ],
+)
+def test_list_without_an_answer_says_why(expression: str, message: str) -> None:
+    """Such a selector ends the pod's attempt, as in a kube-scheduler."""
+    with pytest.raises(selector.SelectorError) as caught:
+        selector.compile(expression).matches(_DEVICE, "gpu")
+    assert str(caught.value) == f"CEL runtime error: {message}"
+
+
+@pytest.mark.parametrize("expression", ['["a"].sum() == "a"', "[[1]].isSorted()", "1.sum() == 1"])
+def test_elements_without_a_sum_or_an_order_do_not_compile(expression: str) -> None:
+    """An API server refuses the class or claim at once."""
+    with pytest.raises(selector.SelectorError, match="compilation failed"):
+        selector.compile(expression)
+
+
+def test_comparing_many_elements_is_paid_for() -> None:
+    """Two lists of a thousand: half a million comparisons for each of four sets."""
+    numbers = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"
+    many = f"{numbers}.map(a, {numbers}.map(b, {numbers}.map(c, 1)))"
+    expression = f"cel.bind(m, {many}, cel.bind(n, m + m + m + m, !sets.contains(n, [[[2]]])))"
+    assert selector.compile(expression).matches(_DEVICE, "gpu") is True
+    dear = " && ".join(["!sets.intersects(n + n + n + n, n.map(x, [x]))"] * 40)
+    expression = f"cel.bind(m, {many}, cel.bind(n, m + m + m + m, {dear}))"
+    with pytest.raises(selector.SelectorError, match="actual cost limit exceeded"):
+        selector.compile(expression).matches(_DEVICE, "gpu")
