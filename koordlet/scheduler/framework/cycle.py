@@ -10,13 +10,14 @@ all together at most ``VIEW_BYTES``; with more classes in turn than fit, a pod c
 from __future__ import annotations
 
 import contextlib
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Rescue, Verdict, dryrun, messages
+from koordlet.scheduler.framework.failures import Failures
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
 from koordlet.scheduler.objects import unserved
@@ -28,8 +29,6 @@ _PER_NODE = 24
 _EVERY, _LEAST = 100, 100
 #: The plugin without which no pod with claims is placed.
 _CLAIMING = "DynamicResources"
-#: Classes whose last failure is remembered.
-_FAILURES = 4096
 
 
 class Cycle:
@@ -43,7 +42,7 @@ class Cycle:
         self._views: OrderedDict[PodClass, View] = OrderedDict()
         #: Where a sample begins.
         self._start = 0
-        self._failures: dict[PodClass, tuple[int, Failure]] = {}
+        self._failures = Failures(columns)
         self.dry_runs = dryrun.DryRunCache(columns, disrupted=disrupted)
         # Nearly all plugins take no part in nearly all points: who is asked is found once.
         self.preparing = profile.having("prepare")
@@ -189,17 +188,11 @@ class Cycle:
         """
         if self.columns.rows and (inadmissible := self._refused(pod)) is not None:
             return inadmissible
-        pod_class, version = self.class_for(pod), self.columns.version
-        known = self._failures.get(pod_class)
-        if known is None or known[0] != version:
-            if len(self._failures) > _FAILURES:
-                self._failures.clear()
-            failure = self._explain(pod)
-            known = self._failures[pod_class] = self.columns.version, failure
-        alone = known[1].verdicts
-        if not promised or alone is None:
-            return known[1]
-        return _counted(len(self.columns.rows), {**alone, **promised})
+        pod_class = self.class_for(pod)
+        failure = self._failures.current(pod_class) or self._explain(pod, pod_class)
+        if not promised or failure.verdicts is None:
+            return failure
+        return self._failures.beside(pod_class, promised)
 
     def rescue(self, pod: Pod, failure: Failure) -> Rescue:
         """Ask the plugins to help a pod that no node takes, up to the first that names a node."""
@@ -215,17 +208,16 @@ class Cycle:
                 return Rescue(", ".join(answers), rescue.node)
         return Rescue(", ".join(answers))
 
-    def _explain(self, pod: Pod) -> Failure:
+    def _explain(self, pod: Pod, pod_class: PodClass) -> Failure:
         total = len(self.columns.rows)
         if not total:
             return Failure(messages.NO_NODES, None)
-        with self.sight(pod) as view:
+        with self.sight(pod, pod_class) as view:
             if view.refused is not None:
                 who, why = view.refused
                 return Failure(messages.refused(total, why.reason), None, frozenset((who,)))
-            rows = np.flatnonzero(self.columns.alive)
-            verdicts = zip(rows.tolist(), view.verdicts(rows), strict=True)
-            return _counted(total, {row: verdict for row, verdict in verdicts if verdict})
+            renewed = self._failures.renewed(view)
+        return self._failures.keep(pod_class, renewed)
 
 
 class RefusedNodes(Mapping[str, Verdict]):
@@ -242,15 +234,3 @@ class RefusedNodes(Mapping[str, Verdict]):
 
     def __len__(self) -> int:
         return len(self._verdicts)
-
-
-def _counted(total: int, verdicts: dict[int, Verdict]) -> Failure:
-    # Thousands of nodes share a few verdicts, and these objects.
-    often = Counter(map(id, verdicts.values()))
-    reasons: Counter[str] = Counter()
-    shared = {id(verdict): verdict for verdict in verdicts.values()}
-    for number, verdict in shared.items():
-        for reason in verdict.reasons:
-            reasons[reason] += often[number]
-    by = frozenset(verdict.plugin for verdict in shared.values())
-    return Failure(messages.histogram(total, reasons), verdicts, by)

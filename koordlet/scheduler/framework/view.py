@@ -248,7 +248,13 @@ class View:
 
     def verdict(self, row: int) -> Verdict | None:
         """The first refusal of one node."""
-        return self.verdicts(np.array([row], np.intp))[0]
+        rows = np.array([row], np.intp)
+        if not self._inside[row]:
+            return self.verdicts(rows)[0]
+        for name, filtering in self.filters:
+            if not (_idle(filtering) or filtering.allows(row)):
+                return replace(filtering.verdict(int(filtering.codes(rows)[0])), plugin=name)
+        return None
 
     def verdicts(self, rows: Rows) -> list[Verdict | None]:
         """The first refusal of each of these nodes; ``None`` where all pass."""

@@ -1,0 +1,108 @@
+"""What is said of a pod that no node takes equals what is found anew, and costs what changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.cluster.columns import Columns
+from koordlet.scheduler.framework import Failure, Verdict, messages, profile
+from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.view import View
+from koordlet.scheduler.objects import nodes
+from koordlet.scheduler.objects.pods import Pod
+from tests.kit import clusters
+from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
+
+WEB = {"app": "web"}
+PORT = {"ports": [{"hostPort": 80}]}
+
+
+def _sorts() -> list[Body]:
+    """One pod of each kind of filter: of the node alone, of its pods, of others."""
+    return [
+        pod("plain", cpu="1500m"),
+        pod("large", cpu="9"),
+        pod("port", cpu="100m", container=PORT),
+        pod("there", cpu="1", nodeSelector={"zone": "z1"}),
+        pod("hard", labels=WEB, topologySpreadConstraints=[spread("zone", maxSkew=2)]),
+        pod("far", labels=WEB, affinity=affinity("podAntiAffinity", HOST)),
+    ]
+
+
+def _same(kept: Failure, anew: Failure, total: int) -> None:
+    assert (kept.message, kept.by) == (anew.message, anew.by)
+    # Preemption tries nodes in this order.
+    verdicts = kept.verdicts or {}
+    assert [*verdicts.items()] == [*(anew.verdicts or {}).items()]
+    reasons = [reason for verdict in verdicts.values() for reason in verdict.reasons]
+    assert kept.message == messages.histogram(total, reasons)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_failure_that_is_kept_equals_one_that_is_found_anew(seed: int) -> None:
+    """After each of 80 random arrivals, departures and changes of nodes, for every class."""
+    chance = random.Random(seed)
+    made = [node(f"n{i}", cpu="3", labels={"zone": f"z{i % 3}"}) for i in range(12)]
+    loaded = inventory.load([*made, *_sorts()])
+    columns, default = loaded.columns, profile.default()
+    kept, placed = Cycle(columns, default), []
+    for step in range(80):
+        template = chance.choice(loaded.pending)
+        again = dataclasses.replace(template, name=f"{template.name}-{step}")
+        row = kept.choose(again)
+        if row >= 0:
+            columns.place(again, row)
+            placed.append(again)
+        if placed and chance.random() < 0.4:
+            columns.remove(placed.pop(chance.randrange(len(placed))))
+        if chance.random() < 0.05:
+            changed = chance.choice(made)
+            changed["metadata"]["labels"]["zone"] = f"z{chance.randrange(4)}"
+            columns.put(nodes.decode(changed))
+        promised = _promised(chance, columns)
+        for each in loaded.pending:
+            fresh = Cycle(columns, default)
+            _same(kept.failure(each), fresh.failure(each), len(made))
+            _same(kept.failure(each, promised), fresh.failure(each, promised), len(made))
+
+
+def _promised(chance: random.Random, columns: Columns) -> dict[int, Verdict]:
+    """Some nodes that others were promised, refused for one of two reasons."""
+    rows = chance.sample(sorted(columns.rows.values()), chance.randrange(4))
+    reasons = ("Insufficient cpu", "Too many pods")
+    return {row: Verdict((chance.choice(reasons),), resolvable=True, plugin="Q") for row in rows}
+
+
+def test_the_nodes_of_others_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a pod of a node goes, that node is asked, however many there are."""
+    guests = [pod(f"g{i}", on=f"n{i}", cpu="2") for i in range(50)]
+    loaded = inventory.load(
+        [*(node(f"n{i}", cpu="3") for i in range(50)), *guests, pod("p", cpu="4")]
+    )
+    (large,) = loaded.pending
+    cycle = Cycle(loaded.columns, profile.default())
+    assert cycle.failure(large).message.endswith("50 Insufficient cpu.")
+    asked: list[int] = []
+    real = View.verdict
+
+    def verdict(view: View, row: int) -> Verdict | None:
+        asked.append(row)
+        return real(view, row)
+
+    monkeypatch.setattr(View, "verdict", verdict)
+    monkeypatch.setattr(View, "verdicts", lambda *_: pytest.fail("all nodes are asked"))
+    row = loaded.columns.rows["n7"]
+    gone: Pod = loaded.columns.pods[row]["d/g7"]
+    loaded.columns.remove(gone)
+
+    assert cycle.failure(large).message.endswith("50 Insufficient cpu.")
+    assert asked == [row]
+
+
+def test_a_message_without_nodes() -> None:
+    """There is nobody to ask, and nothing to remember."""
+    assert clusters.message("p", pod("p")) == "no nodes available to schedule pods"
