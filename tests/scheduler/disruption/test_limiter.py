@@ -1,9 +1,8 @@
-"""The twelve checks in their order; fairness; how long a question takes."""
+"""The twelve checks in their order; fairness; how much a question costs."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from koordlet.scheduler.disruption import answers, limiter, pace, settings
 from koordlet.scheduler.objects.disruption import DisruptionBudget
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.terms import selector
+from tests.kit import steps
 from tests.kit.disruptions import ACTS, START, UNBOUNDED, WATCHES, Picture, reason
 
 RECLAIMS = answers.Mover(
@@ -364,7 +364,7 @@ def test_among_equals_the_workload_goes_that_was_disrupted_least_per_replica() -
     assert order() == ["t", "b", "s"]
 
 
-def test_a_question_about_a_workload_of_ten_thousand_pods_takes_under_fifty_milliseconds() -> None:
+def test_a_question_about_a_workload_of_ten_thousand_pods_costs_a_few_lines_for_each() -> None:
     """With a full ledger, a rate over all of them, and evictions in flight."""
     cluster = Picture(UNBOUNDED)
     cluster.controller("web", 10_000)
@@ -376,12 +376,8 @@ def test_a_question_about_a_workload_of_ten_thousand_pods_takes_under_fifty_mill
         cluster.debit(cluster.pods[f"d/web-{place}"])
     pod = cluster.pods["d/web-9999"]
 
-    def spent() -> float:
-        began = time.process_time()
-        assert reason(cluster.ask(pod)) == ""
-        return time.process_time() - began
-
-    assert min(spent() for _ in range(5)) < 0.05
+    assert reason(cluster.ask(pod)) == ""
+    assert steps.lines(lambda: cluster.ask(pod)) < 8 * 10_000
 
 
 def test_other_settings_hold_from_the_next_question_on_and_what_happened_counts() -> None:
