@@ -225,7 +225,7 @@ class View:
         filters, varying = self._active()
         rows = np.flatnonzero(self._passing(filters, shunned))
         if only is not None:
-            rows = np.intersect1d(rows, only)
+            rows = rows[np.isin(rows, only)]
         totals = self._totals[rows]
         for weight, score, raw in varying:
             totals = totals + weight * score.final(raw[rows], rows)
