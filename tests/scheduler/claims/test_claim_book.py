@@ -126,3 +126,7 @@ def test_a_revision_that_was_seen_is_not_read_a_second_time() -> None:
             other.get("uid", "u"),
             other.get("resourceVersion", "7"),
         )
+    del body["metadata"]["resourceVersion"]
+    unversioned = claims.read(body)
+    claims.put(unversioned)
+    assert claims.read(body) is not unversioned
