@@ -163,7 +163,8 @@ class _Room:
         core = self._core
         if self._row is None:
             return True
-        view = core.cycles[pod_class.scheduler].view(pod_class)
+        # Brought up to date by whoever is tried next, for all departures until then at once.
+        view = core.cycles[pod_class.scheduler].filtering(pod_class)
         sums = ResourceSums.of(core.pod_cache.columns, view)
         guests = core.nominated.before(pod, self._node)
         if sums is None or any(map(concerns_reservations, guests)):
