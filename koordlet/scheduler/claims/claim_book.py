@@ -21,6 +21,7 @@ from dataclasses import field
 from koordlet.kubeapi import objects
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims import devices_in_use
+from koordlet.scheduler.objects import resource_claims
 from koordlet.scheduler.objects.resource_claims import ClaimAllocation, ResourceClaim
 
 #: Namespace and name.
@@ -62,6 +63,18 @@ class ClaimBook:
     def get(self, key: ClaimKey) -> ResourceClaim | None:
         """The newest value of a claim."""
         return self._written.get(key) or self._stored.get(key)
+
+    def read(self, body: objects.Object) -> ResourceClaim:
+        """A claim from its JSON; a revision that the watch or an answer showed is not read again.
+
+        ``BadObjectError`` has the path of the field that is no good.
+        """
+        known, revision = self.get(objects.key(body)), objects.revision(body)
+        if known is not None and revision:
+            same = known.uid, known.resource_version
+            if same == (objects.text(body, "uid"), revision):
+                return known
+        return resource_claims.decode(body)
 
     def allocation(self, key: ClaimKey) -> ClaimAllocation | None:
         """What a claim has, or was promised."""

@@ -95,6 +95,11 @@ class Cycle:
         known.refresh()
         return known
 
+    def filtering(self, pod_class: PodClass) -> View:
+        """The view of a class for its filters alone: which nodes it knows to pass may be old."""
+        known = self._views.get(pod_class)
+        return known if known is not None and known.is_built else self.view(pod_class)
+
     def choose(self, pod: Pod, shunned: Collection[int] = ()) -> int:
         """The row of the best feasible node that is not excluded; -1 where there is none."""
         if not self.columns.rows or self._refused(pod) is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from koordlet.model.record import dataclass
@@ -85,6 +85,15 @@ class QueuedPod:
     fronted: bool = False
 
 
+#: Of parked pods of one class and priority, by key, those that an event helps.
+Awake = Callable[[Mapping[str, QueuedPod]], Iterable[QueuedPod]]
+
+
+def everybody(several: Mapping[str, QueuedPod]) -> Iterable[QueuedPod]:
+    """All of them."""
+    return several.values()
+
+
 class Queue:
     """The scheduling queue: pods that wait for a node."""
 
@@ -102,8 +111,8 @@ class Queue:
         self._active: list[tuple[Any, ...]] = []
         self._backoff: list[tuple[Any, ...]] = []
         self._erred: list[tuple[Any, ...]] = []
-        #: Unschedulable ones, by rejector and class.
-        self._by: dict[str, dict[PodClass, dict[str, QueuedPod]]] = {}
+        #: Unschedulable ones, by rejector, then by class and priority.
+        self._by: dict[str, dict[tuple[PodClass, int], dict[str, QueuedPod]]] = {}
         self._counts = dict.fromkeys(QueuePlace, 0)
         self._serial = 0
         self._looked = -math.inf
@@ -219,18 +228,12 @@ class Queue:
         name: str,
         helps: Callable[[PodClass], bool],
         now: float,
-        waits: Callable[[Pod], bool] | None = None,
+        among: Awake = everybody,
     ) -> int:
-        """Wake the pods of a rejecting plugin that an event helps; asked once for each class.
-
-        ``waits``: pods of such a class that it does not help.
-        """
-        by_class = self._by.get(name, {}).items()
-        helped = [several for pod_class, several in by_class if helps(pod_class)]
-        entries = [entry for several in helped for entry in several.values()]
-        if waits is not None:
-            entries = [entry for entry in entries if not waits(entry.pod)]
-        return self._wake(entries, now)
+        """Wake the pods of a rejecting plugin that an event helps; asked of each class, not pod."""
+        alike = self._by.get(name, {}).items()
+        helped = [several for (pod_class, _), several in alike if helps(pod_class)]
+        return self._wake([entry for several in helped for entry in among(several)], now)
 
     def wake(self, helps: Callable[[Pod], bool], now: float) -> int:
         """Wake the pods that an event may help, whichever plugin rejected them."""
@@ -294,12 +297,13 @@ class Queue:
         entry.place, entry.serial = place, self._serial
 
     def _index(self, entry: QueuedPod, *, add: bool) -> None:
+        alike = entry.pod.pod_class, entry.pod.priority
         for name in entry.by:
             classes = self._by.setdefault(name, {})
             if add:
-                classes.setdefault(entry.pod.pod_class, {})[entry.pod.key] = entry
+                classes.setdefault(alike, {})[entry.pod.key] = entry
             else:
-                several = classes.get(entry.pod.pod_class, {})
+                several = classes.get(alike, {})
                 several.pop(entry.pod.key, None)
                 if not several:
-                    classes.pop(entry.pod.pod_class, None)
+                    classes.pop(alike, None)

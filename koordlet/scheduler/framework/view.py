@@ -60,10 +60,15 @@ class View:
         self.scores: list[tuple[str, int, Score]] = []
         self.outside = ""
 
+    @property
+    def is_built(self) -> bool:
+        """Whether its filters are those of the present nodes."""
+        return self._generation == self._columns.generation
+
     def refresh(self) -> None:
         """Catch up with the columns."""
         columns = self._columns
-        if self._generation != columns.generation:
+        if not self.is_built:
             self._build()
             return
         if self._at == columns.log.end or self.refused is not None:
@@ -225,7 +230,7 @@ class View:
         filters, varying = self._active()
         rows = np.flatnonzero(self._passing(filters, shunned))
         if only is not None:
-            rows = np.intersect1d(rows, only)
+            rows = rows[np.isin(rows, only)]
         totals = self._totals[rows]
         for weight, score, raw in varying:
             totals = totals + weight * score.final(raw[rows], rows)

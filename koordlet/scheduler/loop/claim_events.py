@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from koordlet import log
-from koordlet.kubeapi import informer, kinds, objects
+from koordlet.kubeapi import informer, kinds
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import profile
@@ -56,7 +56,7 @@ class ClaimEvents:
         return {
             kinds.DEVICE_CLASSES: (device_classes.decode, self.device_class),
             kinds.RESOURCE_SLICES: (resource_slices.decode, self.resource_slice),
-            kinds.RESOURCE_CLAIMS: (self.decoded, self.claim),
+            kinds.RESOURCE_CLAIMS: (self._state.claims.read, self.claim),
         }
 
     def node(self, old: Node | None, new: Node | None) -> None:
@@ -94,15 +94,6 @@ class ClaimEvents:
             self._warn(new)
             self._state.pools.put(new)
         self._moved()
-
-    def decoded(self, body: objects.Object) -> resource_claims.ResourceClaim:
-        """A claim; one that was read as the answer to a write is not read again."""
-        known, revision = self._state.claims.get(objects.key(body)), objects.revision(body)
-        if known is not None and revision:
-            same = known.uid, known.resource_version
-            if same == (objects.text(body, "uid"), revision):
-                return known
-        return resource_claims.decode(body)
 
     def claim(
         self,

@@ -177,7 +177,7 @@ class ClaimWriter:
 
     def _take(self, body: objects.Object) -> ResourceClaim:
         try:
-            claim = resource_claims.decode(body)
+            claim = self._state.claims.read(body)
         except BadObjectError as error:
             key = "/".join(objects.key(body))
             raise refusals.Failed(

@@ -23,7 +23,7 @@ from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, changes,
 from koordlet.scheduler.framework import dryrun, messages, preemption, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
-from koordlet.scheduler.framework.queue import Backoff, Queue, QueuePlace
+from koordlet.scheduler.framework.queue import Awake, Backoff, Queue, QueuePlace, everybody
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
 from koordlet.scheduler.loop import capacity_scheduler, held_place, preemptors, reservation_events
 from koordlet.scheduler.loop.assumptions import Assumptions
@@ -194,23 +194,21 @@ class Core:
             self.queue.add(pod, now)
             self.measures.incoming("active", "PodAdd")
 
-    def wake(
-        self, event: ClusterEvent, now: float, waits: Callable[[Pod], bool] | None = None
-    ) -> None:
+    def wake(self, event: ClusterEvent, now: float, awake: Awake | None = None) -> None:
         """Wake the pods that an event may help.
 
-        ``waits``: those that it gives too little room; unless given, preemptors with victims left.
+        ``awake``: those that it gives room; unless given, all but preemptors with victims left.
         """
         self.quotas.changed(event)
-        waits = waits or preemptors.waits(self, event)
+        awake = awake or preemptors.awake(self, event)
         for name in self.queue.rejectors():
             plugin = self._plugins.get(name)
             if plugin is None:
                 self.queue.wake_by(name, lambda _: True, now)
             elif plugin.concerned(event) and plugin.listens & event.what:
                 helps = functools.partial(plugin.helps, event)
-                still = waits if isinstance(plugin, NodeResourcesFit) else None
-                woken = self.queue.wake_by(name, helps, now, still)
+                among = awake if isinstance(plugin, NodeResourcesFit) else everybody
+                woken = self.queue.wake_by(name, helps, now, among)
                 if woken:
                     self.measures.incoming("backoff", str(event.what.name), woken)
 

@@ -5,7 +5,7 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -69,6 +69,8 @@ class Nominations:
         self._by_node: dict[str, dict[str, Pod]] = {}
         #: The node of each, by its key.
         self.places: dict[str, str] = {}
+        #: Keys of those that more than class and priority tells apart: gangs, claims, devices.
+        self._apart: set[str] = set()
         #: Nodes with room that was promised and is anybody's now, and whose it was to be.
         self.withdrawn: dict[str, list[Pod]] = {}
 
@@ -86,6 +88,8 @@ class Nominations:
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self.places[pod.key] = node
+            if pod.gang is not None or pod.claims or pod.pod_class.extended:
+                self._apart.add(pod.key)
 
     def outrank(self, pod: Pod, node: str) -> list[Pod]:
         """Nominate a pod for a node in place of those of lower priority there; these."""
@@ -113,6 +117,7 @@ class Nominations:
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
         node = self.places.pop(key, None)
+        self._apart.discard(key)
         if node is not None:
             pod = self._by_node[node].pop(key)
             if node != place:
@@ -132,6 +137,12 @@ class Nominations:
     def on(self, node: str) -> tuple[str, ...]:
         """The keys of the pods that are nominated for a node."""
         return tuple(self._by_node.get(node, ()))
+
+    def alike(self, nodes: Iterable[str]) -> set[str]:
+        """The same of several nodes, but those that more than class and priority tells apart."""
+        by_node = self._by_node
+        several = [by_node[node] for node in nodes if node in by_node]
+        return set().union(*several) - self._apart
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""

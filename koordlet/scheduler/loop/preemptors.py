@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Protocol
 
 from koordlet.scheduler.cluster.columns import concerns_reservations
@@ -24,7 +24,7 @@ from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import Failure, dryrun, preemption
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import ResourceSums
-from koordlet.scheduler.framework.queue import Queue
+from koordlet.scheduler.framework.queue import Awake, Queue, QueuedPod, everybody
 from koordlet.scheduler.gangs.gang_scheduler import GangScheduler
 from koordlet.scheduler.loop import held_place
 from koordlet.scheduler.loop.fair_preemption import FairPreemption
@@ -53,9 +53,7 @@ class Core(Protocol):
     reservations: ReservationCache
     measures: SchedulerMetrics
 
-    def wake(
-        self, event: ClusterEvent, now: float, waits: Callable[[Pod], bool] | None = None
-    ) -> None:
+    def wake(self, event: ClusterEvent, now: float, awake: Awake | None = None) -> None:
         """Wake the pods that an event may help."""
 
 
@@ -66,21 +64,11 @@ def awaited(core: Core, cycle: Cycle, pod: Pod, failure: Failure) -> bool:
     return leaving or held_place.comes(core.reservations, pod)
 
 
-def waits(core: Core, event: ClusterEvent) -> Callable[[Pod], bool] | None:
-    """Whether a pod waits on for its victims after this event; ``None``: nobody does."""
+def awake(core: Core, event: ClusterEvent) -> Awake:
+    """Of parked pods those that do not wait on for their victims after this event."""
     if event.what is not ActionType.POD_GONE or event.pod is None or not event.pod.node:
-        return None
-    if not core.nominated:
-        return None
-    room = _Room(core, event.pod.node)
-    places, leaving, serves = core.nominated.places, core.victims.leaving, core.gangs.serves
-
-    def waiting(pod: Pod) -> bool:
-        # Asked of each preemptor that waits, for each victim that leaves.
-        node = places.get(pod.key, "")
-        return node in leaving and not serves(pod) and room.too_little(pod, node)
-
-    return waiting
+        return everybody
+    return _Room(core, event.pod.node).awake if core.nominated else everybody
 
 
 def wake_by_withdrawn(core: Core, now: float) -> None:
@@ -91,7 +79,7 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
         # Those of a gang are alike, and one of them says it for all.
         alike = {(pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods}
         for pod in alike.values():
-            core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.too_little_for)
+            core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.enough)
 
 
 def nominate(
@@ -125,13 +113,40 @@ class _Room:
         self._row = core.pod_cache.columns.rows.get(node)
         #: By class and priority, of those that are not nominated for the node themselves.
         self._known: dict[tuple[PodClass, int], bool] = {}
+        self._waiting: set[str] | None = None
 
-    def too_little_for(self, pod: Pod) -> bool:
-        """Whether a pod, after those that are nominated before it, lacks some amount for sure."""
-        return self.too_little(pod, self._core.nominated.node(pod))
+    def enough(self, several: Mapping[str, QueuedPod]) -> list[QueuedPod]:
+        """Those that lack no amount for sure, after those that are nominated before them."""
+        node = self._core.nominated.node
+        return [each for each in several.values() if not self._too_little(each.pod, node(each.pod))]
 
-    def too_little(self, pod: Pod, place: str) -> bool:
-        """The same of a pod that is nominated for this place."""
+    def awake(self, several: Mapping[str, QueuedPod]) -> list[QueuedPod]:
+        """Of parked pods of one class and priority those that do not wait on for their victims."""
+        # Asked of each preemptor that waits, for each victim that leaves: those that wait for
+        # another node are alike, and one of them says it for all.
+        alike = several.keys() & self._waiting_elsewhere()
+        rest = [several[key] for key in sorted(several.keys() - alike)]
+        some = [entry for entry in rest if not self._waits(entry.pod)]
+        if alike and not self._waits(several[next(iter(alike))].pod):
+            some += [several[key] for key in sorted(alike)]
+        return some
+
+    def _waiting_elsewhere(self) -> set[str]:
+        """Who waits for victims of another node, and differs from others by class and priority."""
+        if self._waiting is None:
+            nodes = () if self._reserves else self._core.victims.leaving.keys() - {self._node}
+            self._waiting = self._core.nominated.alike(nodes)
+        return self._waiting
+
+    def _waits(self, pod: Pod) -> bool:
+        """Whether victims of a pod are leaving its node, and it has too little room here."""
+        node = self._core.nominated.node(pod)
+        if node not in self._core.victims.leaving or self._core.gangs.serves(pod):
+            return False
+        return self._too_little(pod, node)
+
+    def _too_little(self, pod: Pod, place: str) -> bool:
+        """Whether a pod that is nominated for this place lacks some amount here for sure."""
         pod_class = pod.pod_class
         if self._reserves or pod.claims or pod_class.extended:
             # Nothing else makes pods of one class differ: most events ask about many of them.
@@ -148,7 +163,8 @@ class _Room:
         core = self._core
         if self._row is None:
             return True
-        view = core.cycles[pod_class.scheduler].view(pod_class)
+        # Brought up to date by whoever is tried next, for all departures until then at once.
+        view = core.cycles[pod_class.scheduler].filtering(pod_class)
         sums = ResourceSums.of(core.pod_cache.columns, view)
         guests = core.nominated.before(pod, self._node)
         if sums is None or any(map(concerns_reservations, guests)):

@@ -7,6 +7,8 @@ Does not cover: allocating (``scheduler.claims``), the API's limits
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping
 from dataclasses import field
 from fractions import Fraction
@@ -187,7 +189,7 @@ class ResourceClaim:
 def decode(body: Body) -> ResourceClaim:
     """A claim from its JSON; ``BadObjectError`` has the path of the field that is no good."""
     meta = wire.mapping(body, "metadata")
-    requests, constraints, config = wire.part(body, "spec", asked)
+    (requests, constraints, config), wishes = wire.part(body, "spec", _wishes)
     allocation, reserved_for, conditions = wire.part(body, "status", _status)
     return ResourceClaim(
         namespace=wire.text(meta, "namespace") or "default",
@@ -203,20 +205,28 @@ def decode(body: Body) -> ResourceClaim:
         deleting=meta.get("deletionTimestamp") is not None,
         resource_version=str(meta.get("resourceVersion") or ""),
         finalizers=wire.strings(meta, "finalizers"),
-        asked=_asked_text(wire.mapping(body, "spec")),
+        asked=wishes,
         conditions=conditions,
     )
-
-
-def _asked_text(spec: Body) -> bytes:
-    """Requests and constraints; settings of drivers decide about no device."""
-    devices = wire.mapping(spec, "devices")
-    return class_key.spelled([devices.get("requests"), devices.get("constraints")])
 
 
 _Asked = tuple[
     tuple[ClaimRequest, ...], tuple[ClaimConstraint, ...], tuple[ClaimConfiguration, ...]
 ]
+
+
+def _wishes(spec: Body) -> tuple[_Asked, bytes]:
+    """What a specification asks for, and the text of what decides about devices in it."""
+    return wire.part(spec, "devices", lambda devices: _spelled_wishes(class_key.spelled([devices])))
+
+
+# Claims of one template have it in common, and each is read at every change of its status.
+@functools.lru_cache(maxsize=1024)
+def _spelled_wishes(text: bytes) -> tuple[_Asked, bytes]:
+    (devices,) = json.loads(text)
+    # Settings of drivers decide about no device.
+    deciding = class_key.spelled([devices.get("requests"), devices.get("constraints")])
+    return _asked(devices), deciding
 
 
 def asked(spec: Body) -> _Asked:

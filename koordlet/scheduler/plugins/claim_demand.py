@@ -55,7 +55,7 @@ class ClassDemand:
         for bit, name in enumerate(self.resources):
             lacks = columns.allocatable[columns.resource(name), rows] == 0
             codes |= lacks.astype(np.int64) << bit
-        for code in np.unique(codes).tolist():
+        for code in sorted(set(codes.tolist())):
             names = (name for bit, name in enumerate(self.resources) if code >> bit & 1)
             yield frozenset(names), np.flatnonzero(codes == code)
 

@@ -22,7 +22,15 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.cluster.vectors import Bools, DomainSums, Floats, Ints, Rows, Tally
+from koordlet.scheduler.cluster.vectors import (
+    Bools,
+    DomainSums,
+    Floats,
+    Ints,
+    Rows,
+    Tally,
+    distinct,
+)
 from koordlet.scheduler.objects import terms, wire
 from koordlet.scheduler.objects.owners import PodOwners
 from koordlet.scheduler.objects.pods import PodClass
@@ -155,7 +163,7 @@ class Hard(framework.Filter):
         for constraint in constraints:
             _, sums, eligible = _counted(pod_class, columns, constraint, keyed)
             itself = terms.holds(constraint.selector, pod_class.labels)
-            domains = np.unique(sums.domains[eligible])
+            domains = distinct(sums.domains[eligible])
             self._counted.append(_Counted(constraint, sums, domains, int(itself)))
 
     def _open(self, counted: _Counted) -> Bools:

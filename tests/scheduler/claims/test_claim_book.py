@@ -106,3 +106,27 @@ def test_a_claim_that_is_made_has_the_promise_of_the_one_without_a_uid() -> None
     assert DEVICE not in claims.in_use.whole
     claims.drop(("d", "p-x"))
     assert claims.extended("pod") is None
+
+
+def test_a_revision_that_was_seen_is_not_read_a_second_time() -> None:
+    """An answer and the watch show each write; another revision or claim is another value."""
+    claims = book()
+    body = kit.claim(kit.request())
+    body["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    first = claims.read(body)
+    for seen in (claims.wrote, claims.put):
+        seen(first)
+        assert claims.read(body) is first
+        claims.drop(KEY)
+    claims.put(first)
+    for other in ({"uid": "v"}, {"resourceVersion": "8"}, {"resourceVersion": ""}):
+        fresh = claims.read({**body, "metadata": {**body["metadata"], **other}})
+        assert fresh is not first
+        assert (fresh.uid, fresh.resource_version) == (
+            other.get("uid", "u"),
+            other.get("resourceVersion", "7"),
+        )
+    del body["metadata"]["resourceVersion"]
+    unversioned = claims.read(body)
+    claims.put(unversioned)
+    assert claims.read(body) is not unversioned

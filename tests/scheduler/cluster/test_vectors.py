@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -44,3 +47,30 @@ def test_numbers_that_are_kept_small_are_the_same(least: int, most: int) -> None
     kept = vectors.compact(np.array([least, most], np.int64))
     assert np.issubdtype(kept.dtype, np.integer)
     assert kept.astype(np.int64).tolist() == [least, most]
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [7, 3, 3, 300, 0, 7]])
+def test_distinct_numbers_come_in_order(numbers: list[int]) -> None:
+    """Each once."""
+    assert vectors.distinct(np.array(numbers, np.intp)).tolist() == sorted(set(numbers))
+
+
+_LIFE = """
+import sys
+from koordlet.scheduler.cluster import inventory
+from koordlet.scheduler.sim import shapes, simulation
+
+for shape in sys.argv[1:]:
+    simulation.Simulation(inventory.load([*shapes.generate(shape, 40, 60)])).run(print)
+print("numpy.ma" in sys.modules)
+"""
+
+
+def test_deciding_loads_no_masked_arrays() -> None:
+    """Spreading, preemption, devices of both kinds: half a megabyte of code and a dozen ms."""
+    several = ["TopologySpreading", "PreemptionBasic", "PreferredTopologySpreading"]
+    several += ["SchedulingWithResourceClaimTemplate", "SchedulingWithExtendedResource"]
+    ran = subprocess.run(
+        [sys.executable, "-c", _LIFE, *several], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "False"

@@ -12,6 +12,7 @@ from koordlet.scheduler import framework
 from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import PodClass
 from tests.kit import clusters
@@ -82,6 +83,29 @@ def test_a_view_keeps_few_bytes_a_node() -> None:
 
     assert set(scored.rows[scored.totals == scored.totals.max()] % 2) == {1}
     assert size < most * count
+
+
+def test_who_asks_for_filters_alone_brings_no_view_up_to_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They look at the columns as they are; other nodes have other filters."""
+    loaded = inventory.load([node("a", cpu="4"), pod("o", on="a", cpu="3"), pod("p", cpu="2")])
+    (pending,), columns = loaded.pending, loaded.columns
+    cycle = Cycle(columns, profile.default())
+    known = cycle.view(pending.pod_class)
+    columns.remove(columns.pods[0]["d/o"])
+    caught_up: list[View] = []
+
+    def refresh(view: View) -> None:
+        caught_up.append(view)
+
+    monkeypatch.setattr(View, "refresh", refresh)
+
+    view = cycle.filtering(pending.pod_class)
+    assert (view, caught_up) == (known, [])
+    assert view.passes(0)
+    columns.put(nodes.decode(node("b")))
+    assert (cycle.filtering(pending.pod_class), caught_up) == (known, [known])
 
 
 def test_a_node_that_goes_takes_its_pods_along() -> None:

@@ -80,22 +80,3 @@ def test_a_pod_is_tried_again_when_the_state_of_its_claim_changes(
     ClaimEvents(woken, state, lambda: NOW).claim((claim.namespace, claim.name), old, new)
 
     assert (woken.named, woken.everybody) == (named, everybody)
-
-
-def test_a_claim_that_the_store_has_answered_with_is_not_decoded_again() -> None:
-    """The watch shows each write a second time; another revision or claim is another value."""
-    state = AllocationState()
-    events = ClaimEvents(Woken(), state, lambda: NOW)
-    body = kit.claim(kit.request())
-    body["metadata"] |= {"uid": "u", "resourceVersion": "7"}
-    written = events.decoded(body)
-    state.claims.wrote(written)
-
-    assert events.decoded(body) is written
-    for other in ({"uid": "v"}, {"resourceVersion": "8"}, {"resourceVersion": ""}):
-        fresh = events.decoded({**body, "metadata": {**body["metadata"], **other}})
-        assert fresh is not written
-        assert (fresh.uid, fresh.resource_version) == (
-            other.get("uid", "u"),
-            other.get("resourceVersion", "7"),
-        )

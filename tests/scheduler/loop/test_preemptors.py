@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -243,7 +244,7 @@ def test_a_preemptor_whose_victim_was_spared_is_tried_when_anybody_leaves() -> N
     assert cluster.attempts["high"] == 2
 
 
-def _life(seed: int) -> dict[str, str]:
+def _life(seed: int, priorities: int = 10**6) -> dict[str, str]:
     """Where the pods of a random life are in its end, and who was sent away."""
     chance = random.Random(seed)
     cluster = full(6)
@@ -251,7 +252,7 @@ def _life(seed: int) -> dict[str, str]:
         cluster.now += 3.0  # the backoff of all has ended: priorities alone order them
         match chance.choice(["come", "come", "leave", "leave", "leave", "end"]):
             case "come":
-                cpu, priority = chance.choice("1234"), chance.randrange(10**6)
+                cpu, priority = chance.choice("1234"), chance.randrange(priorities)
                 cluster.pod(f"p{step}", cpu=cpu, priority=priority)
             case "leave" if cluster.leaving:
                 name = cluster.leaving.pop(chance.randrange(len(cluster.leaving)))
@@ -268,7 +269,7 @@ def test_nobody_else_is_chosen_than_if_everybody_were_tried_each_time(
 ) -> None:
     """Random lives end with the same pods on the same nodes as if each departure woke all."""
     lives = [_life(seed) for seed in range(40)]
-    monkeypatch.setattr(preemptors, "waits", lambda _core, _event: None)
+    monkeypatch.setattr(preemptors, "awake", lambda _core, _event: queue.everybody)
 
     assert [_life(seed) for seed in range(40)] == lives
 
@@ -344,3 +345,41 @@ def test_nominations_of_like_pods_that_are_withdrawn_together_wake_once(
         cluster.core.nominated.drop(pod.key)
     preemptors.wake_by_withdrawn(cluster.core, cluster.now)
     assert woken == ["like-2", "larger"]
+
+
+def test_one_of_those_that_are_alike_says_it_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of parked pods of one class and priority the same are woken as if each were asked alone."""
+    real, sizes = preemptors.awake, Counter[tuple[bool, bool]]()
+
+    def compared(core: Core, event: ClusterEvent) -> queue.Awake:
+        def awake(several: Mapping[str, queue.QueuedPod]) -> Sequence[queue.QueuedPod]:
+            among = [*real(core, event)(several)]
+            alone = [*itertools.chain(*(real(core, event)({key: several[key]}) for key in several))]
+            assert sorted(entry.pod.key for entry in among) == sorted(e.pod.key for e in alone)
+            sizes[len(several) > 1, len(among) > 0] += 1
+            return among
+
+        return awake
+
+    monkeypatch.setattr(preemptors, "awake", compared)
+    for seed in range(30):
+        _life(seed, priorities=3)
+
+    assert min(sizes[True, True], sizes[True, False]) > 10
+
+
+def test_room_on_its_own_node_is_taken_however_many_wait_elsewhere() -> None:
+    """Who is nominated there is no guest of its own, as it is to the others."""
+    cluster = full(9)
+    cluster.node("big", allocatable={"cpu": "8", "memory": "8Gi"})
+    cluster.pod("stays", on="big", cpu="4", priority=9)
+    for half in "ab":
+        cluster.pod(f"big{half}", on="big", cpu="2")
+    for number in range(10):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    (own,) = cluster.core.nominated.on("big")
+    cluster.gone("stays")
+    cluster.settle()
+
+    assert cluster.place(own.removeprefix("d/")) == "big"

@@ -181,3 +181,26 @@ def test_a_field_of_another_shape_is_named_with_its_path(
     """Whoever wrote the claim finds the place."""
     with pytest.raises(wire.BadObjectError, match=re.escape(message)):
         resource_claims.decode(body)
+
+
+def test_claims_that_ask_for_the_same_share_what_they_ask_for() -> None:
+    """Whatever the order of keys; settings of drivers are of each, and decide about no device."""
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}
+    turned = {"exactly": {"count": 2, "deviceClassName": "gpu"}, "name": "r"}
+    setting = {"opaque": {"driver": "d", "parameters": {"a": 1}}}
+    first, again, other, larger = (
+        resource_claims.decode({"metadata": {"name": name}, "spec": {"devices": devices}})
+        for name, devices in (
+            ("a", {"requests": [request]}),
+            ("b", {"requests": [turned]}),
+            ("c", {"requests": [request], "config": [setting]}),
+            ("d", {"requests": [{**request, "exactly": {"deviceClassName": "gpu", "count": 3}}]}),
+        )
+    )
+
+    assert first.requests is again.requests
+    assert (other.requests, other.asked) == (first.requests, first.asked)
+    assert [entry.opaque for entry in other.config] == [setting["opaque"]]
+    assert not first.config
+    assert [larger.requests[0].count, first.requests[0].count] == [3, 2]
+    assert larger.asked != first.asked

@@ -1,0 +1,29 @@
+"""Who is nominated where: those that nothing but class and priority tells apart."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from koordlet.scheduler.loop import outcomes
+from koordlet.scheduler.objects.decoder import Decoder
+from tests.kit import clusters
+from tests.kit.clusters import Body
+
+
+def test_pods_that_more_tells_apart_are_not_alike() -> None:
+    """Members of gangs, and pods with claims or devices, are asked each for itself."""
+    claims = {"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}
+    gang = {"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}
+    device = {"requests": {"example.com/gpu": "1"}}
+    several: dict[str, Body] = {"plain": {}, "claims": claims, "member": gang, "device": device}
+    decoder, nominated = Decoder({}), outcomes.Nominations()
+    pods = {name: decoder.decode(clusters.pod(name, **more), 0) for name, more in several.items()}
+    for name, pod in pods.items():
+        nominated.put(pod, f"on-{name}")
+    nodes = [f"on-{name}" for name in pods]
+
+    assert nominated.alike([*nodes, "empty"]) == {"d/plain"}
+    assert nominated.alike(["on-claims", "on-member"]) == set()
+    nominated.put(dataclasses.replace(pods["member"], gang=None), "on-member")
+    nominated.drop("d/plain")
+    assert nominated.alike(nodes) == {"d/member"}
