@@ -73,22 +73,26 @@ def crowded(
     sums = ResourceSums.of(columns, view)
     verdicts = {}
     for row, several in guests.items():
-        refusal, look = known.get(row), columns.looks[row]
-        if sums is None or any(map(more_than_amounts, several)):
-            verdict = _joined(columns, view, row, several) or alone[row]
-        elif refusal is not None and (refusal.look, refusal.guests) == (look, tuple(several)):
+        own, refusal = alone[row], known.get(row) if sums is not None else None
+        # Nearly always: whoever finds no room comes by everybody who waits for theirs.
+        if (
+            refusal is not None
+            and refusal.look == columns.looks[row]
+            and refusal.guests == tuple(several)
+        ):
             verdict = refusal.verdict
+        elif sums is None or any(map(more_than_amounts, several)):
+            verdict = _joined(columns, view, row, several) or own
         else:
-            spare = sums.spare(row, several, ())
-            if min(spare) >= 0:
-                verdict = alone[row]
-            elif alone[row].plugin == NodeResourcesFit.name:
+            spare, verdict = sums.spare(row, several, ()), own
+            if min(spare) < 0 and own.plugin == NodeResourcesFit.name:
                 verdict = _refusal(sums, row, spare)
-            else:
+            elif min(spare) < 0:
                 # Who refuses it may be asked before the amounts, or after them.
-                verdict = _joined(columns, view, row, several) or alone[row]
+                verdict = _joined(columns, view, row, several) or own
+            verdict = own if verdict == own else verdict
             known[row] = CachedRefusal(columns.looks[row], tuple(several), verdict)
-        if verdict != alone[row]:
+        if verdict is not own and verdict != own:
             verdicts[row] = verdict
     return verdicts
 
