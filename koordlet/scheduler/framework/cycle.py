@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from koordlet.scheduler.cluster.columns import Columns
-from koordlet.scheduler.framework import Failure, Rescue, Verdict, dryrun, messages
+from koordlet.scheduler.framework import Failure, Rescue, Verdict, crowding, dryrun, messages
 from koordlet.scheduler.framework.failures import Failures
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.view import Scored, View, first
@@ -163,7 +163,7 @@ class Cycle:
         """The first refusal of a feasible node with other pods on it; ``None``: it stays one."""
         with self.sight(pod) as view:
             known = self.dry_runs.of(view.pod_class, pod.priority).refusals
-            return dryrun.beside(self.columns, view, row, guests, known)
+            return crowding.beside(self.columns, view, row, guests, known)
 
     def refused_beside(
         self, pod: Pod, promised: Callable[[int], Sequence[Pod]]
@@ -171,7 +171,15 @@ class Cycle:
         """What ``beside`` has said of nodes, as far as it still holds."""
         with self.sight(pod) as view:
             known = self.dry_runs.of(view.pod_class, pod.priority).refusals
-            return dryrun.refused_beside(self.columns, view, known, promised)
+            return crowding.refused_beside(self.columns, view, known, promised)
+
+    def crowded(
+        self, pod: Pod, alone: Mapping[int, Verdict], guests: Mapping[int, Sequence[Pod]]
+    ) -> dict[int, Verdict]:
+        """What nodes that refuse a pod ``alone`` say otherwise with other pods on them."""
+        with self.sight(pod) as view:
+            known = self.dry_runs.of(view.pod_class, pod.priority).crowded
+            return crowding.crowded(self.columns, view, alone, guests, known)
 
     def drop(self, concerned: Callable[[PodClass], bool]) -> None:
         """Forget the views of some classes: objects that they depend on have changed."""
@@ -189,7 +197,7 @@ class Cycle:
     def failure(self, pod: Pod, promised: Mapping[int, Verdict] | None = None) -> Failure:
         """Why no node is feasible; computed once while nothing changes.
 
-        ``promised``: nodes that are feasible but for the pods that are nominated there.
+        ``promised``: what nodes say otherwise because of the pods that are nominated there.
         """
         if self.columns.rows and (inadmissible := self._refused(pod)) is not None:
             return inadmissible

@@ -22,7 +22,7 @@ import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, TypeVar
 
 from koordlet.kubeapi.elastic_quotas import PREEMPTIBLE
@@ -32,7 +32,7 @@ from koordlet.scheduler.framework import Kind, Verdict, messages
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.disruption import Protection
 from koordlet.scheduler.objects.pods import Pod, PodClass
-from koordlet.scheduler.plugins.resources import Fit, NodeResourcesFit
+from koordlet.scheduler.plugins.resources import Fit
 from koordlet.scheduler.reservation import keys
 
 #: Nodes whose dry run is remembered, of all classes together: 200 bytes each.
@@ -87,7 +87,7 @@ class CachedDryRun:
 
 @dataclass(frozen=True, slots=True)
 class CachedRefusal:
-    """Why a feasible node is none beside its guests, by sums, valid for as long."""
+    """Why a node takes no more pods beside its guests, by sums, valid for as long."""
 
     look: int
     guests: tuple[Pod, ...]
@@ -100,6 +100,8 @@ class RememberedRows:
 
     dry_runs: dict[int, CachedDryRun] = field(default_factory=dict)
     refusals: dict[int, CachedRefusal] = field(default_factory=dict)
+    #: Of nodes that refuse the pod anyway.
+    crowded: dict[int, CachedRefusal] = field(default_factory=dict)
 
 
 def importance(pod: Pod) -> tuple[int, str, int]:
@@ -158,43 +160,7 @@ def joined(columns: Columns, row: int, guests: Sequence[Pod]) -> Iterator[None]:
             guest.node = ""
 
 
-def beside(
-    columns: Columns,
-    view: View,
-    row: int,
-    guests: Sequence[Pod],
-    known: dict[int, CachedRefusal] | None = None,
-) -> Verdict | None:
-    """Why a feasible node is none with nominated pods on it; ``known`` takes in what sums say."""
-    sums = ResourceSums.of(columns, view)
-    if sums is None or any(map(_more_than_amounts, guests)):
-        with joined(columns, row, guests):
-            return None if view.passes(row) else view.verdict(row)
-    spare = sums.spare(row, guests, ())
-    if min(spare) >= 0:
-        return None
-    verdict = replace(sums.fit.refusal(row, spare), plugin=NodeResourcesFit.name)
-    if known is not None:
-        known[row] = CachedRefusal(columns.looks[row], tuple(guests), verdict)
-    return verdict
-
-
-def refused_beside(
-    columns: Columns,
-    view: View,
-    known: dict[int, CachedRefusal],
-    promised: Callable[[int], Sequence[Pod]],
-) -> dict[int, Verdict]:
-    """What ``beside`` found of nodes for an equal pod, as far as it holds; the rest is dropped."""
-    if ResourceSums.of(columns, view) is None:
-        known.clear()
-    for row, refusal in [*known.items()]:
-        if refusal.look != columns.looks[row] or refusal.guests != tuple(promised(row)):
-            del known[row]
-    return {row: refusal.verdict for row, refusal in known.items()}
-
-
-def _more_than_amounts(guest: Pod) -> bool:
+def more_than_amounts(guest: Pod) -> bool:
     """Whether a guest may keep a pod off its node by more than what it takes."""
     return bool(guest.pod_class.anti_affinity) or concerns_reservations(guest)
 
@@ -265,7 +231,7 @@ class DryRuns:
                 and (self._unprotected or not any(map(self._protection.of, known.classes)))
             ):
                 return known.result
-            if not any(map(_more_than_amounts, guests)):
+            if not any(map(more_than_amounts, guests)):
                 tried = self._by_sums(self._sums, row, guests)
                 if tried is not None:
                     return tried

@@ -275,7 +275,7 @@ class Core:
                 else self._assume(cycle, pod, row, now)
             )
         else:
-            outcome = self.refuse(cycle, pod, cycle.failure(pod, promised), now)
+            outcome = self.refuse(cycle, pod, preemptors.failure(self, cycle, pod, promised), now)
         self.decisions.note(outcome, ranking, now)
         result = "unschedulable" if isinstance(outcome, Refusal) else "scheduled"
         self.measures.attempted(pod.pod_class.scheduler, result, self.spent() - began)
@@ -344,8 +344,8 @@ class Core:
         if isinstance(attempt, str) and self.fair is not None:
             attempt = self.fair.attempt(self, cycle, pod, failure, promised) or attempt
         if not isinstance(attempt, dryrun.Candidate):
-            self.nominated.put(pod, "")
-            return Refusal(pod, messages.joined(failure.message, rescue.message, attempt))
+            message = messages.joined(failure.message, rescue.message, attempt)
+            return preemptors.give_up(self, pod, message)
         return preemptors.nominate(self, pod, failure.message, attempt, now)
 
     # What the store answers.

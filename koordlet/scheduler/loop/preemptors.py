@@ -1,7 +1,7 @@
 """Preemptors whose victims are leaving: which pod that leaves is worth another attempt of theirs.
 
-Covers: nominating them; the room on the node of a pod that left, and where a nomination was
-withdrawn.
+Covers: nominating them; why others find no room beside them; the room on the node of a pod that
+left, and where a nomination was withdrawn.
 Does not cover: who preempts whom (``scheduler.framework.preemption``), other events (``core``).
 
 Without this, each victim that leaves wakes all preemptors: their attempts grow with their square.
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from koordlet.scheduler.cluster.columns import concerns_reservations
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
-from koordlet.scheduler.framework import Failure, dryrun, preemption
+from koordlet.scheduler.framework import Failure, Verdict, dryrun, preemption
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.dryrun import ResourceSums
 from koordlet.scheduler.framework.queue import Awake, Queue, QueuedPod, everybody
@@ -55,6 +55,26 @@ class Core(Protocol):
 
     def wake(self, event: ClusterEvent, now: float, awake: Awake | None = None) -> None:
         """Wake the pods that an event may help."""
+
+
+def failure(core: Core, cycle: Cycle, pod: Pod, promised: dict[int, Verdict]) -> Failure:
+    """Why no node takes a pod; of one that others are nominated for, with those on it.
+
+    ``promised``: nodes that would take it alone.
+    """
+    alone = cycle.failure(pod, promised)
+    if not core.nominated or alone.verdicts is None:
+        return alone
+    rows = core.pod_cache.columns.rows
+    guests = {
+        row: before
+        for node in core.nominated
+        if (row := rows.get(node, -1)) in alone.verdicts
+        and row not in promised
+        and (before := core.nominated.before(pod, node))
+    }
+    crowded = cycle.crowded(pod, alone.verdicts, guests)
+    return cycle.failure(pod, promised | crowded) if crowded else alone
 
 
 def awaited(core: Core, cycle: Cycle, pod: Pod, failure: Failure) -> bool:
@@ -96,6 +116,16 @@ def nominate(
         if waited:
             core.queue.rouse(other.key, now)
     return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
+
+
+def give_up(core: Core, pod: Pod, message: str) -> Refusal:
+    """Withdraw the nomination of a pod for which no room can be made.
+
+    One that may preempt nobody keeps it: somebody else has nominated it.
+    """
+    if pod.preempts:
+        core.nominated.put(pod, "")
+    return Refusal(pod, message, node=pod.nominated)
 
 
 def node_changed(core: Core, node: str, now: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -65,25 +64,6 @@ def test_sums_say_what_the_filters_say() -> None:
             candidates += _hold(scheduling, each, [])
             candidates += _hold(scheduling, each, loaded.budgets)
     assert candidates > CLUSTERS
-
-
-def test_a_node_with_guests_is_judged_by_sums_as_by_the_filters() -> None:
-    """On random clusters, for each pod beside each other one; no node is touched by sums."""
-    refused = 0
-    for seed in range(CLUSTERS):
-        loaded = inventory.load(Maker(seed).bodies())
-        columns, tried = loaded.columns, loaded.pending[:8]
-        cycled = cycle.Cycle(columns, profile.default())
-        for pod in tried:
-            with cycled.sight(pod) as view:
-                rows = [] if view.refused is not None else view.scored().rows.tolist()
-            for row, guest in itertools.product(rows, tried):
-                verdict = cycled.beside(pod, row, [guest])
-                with dryrun.joined(columns, row, [guest]):
-                    plain = cycled.verdict(pod, row)
-                assert verdict == plain, (seed, pod.key, row, guest.key)
-                refused += verdict is not None
-    assert refused > CLUSTERS
 
 
 def test_where_amounts_decide_a_guest_touches_no_node() -> None:

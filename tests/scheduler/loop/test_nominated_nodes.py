@@ -1,0 +1,43 @@
+"""Nodes that others are nominated for: who keeps such a place, and what they say beside its guests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from koordlet.scheduler.loop.outcomes import Refusal
+from tests.scheduler.loop.test_preemptors import Cluster
+
+
+def test_a_pod_that_preempts_nobody_keeps_the_place_that_it_was_nominated_for() -> None:
+    """Somebody else has nominated it; of one that may preempt the place is withdrawn."""
+    cluster = Cluster()
+    cluster.node("n", cpu="2")
+    nominated: dict[str, Any] = {"status": {"nominatedNodeName": "n"}, "cpu": "3"}
+    cluster.pod("patient", preemptionPolicy="Never", **nominated)
+    cluster.pod("usual", **nominated)
+
+    for name, place in (("patient", "n"), ("usual", "")):
+        refusal = cluster.core.step(cluster.now)
+        assert isinstance(refusal, Refusal)
+        assert (refusal.pod.name, refusal.node) == (name, place)
+        assert cluster.core.nominated.node(cluster.pods[name]) == place
+
+
+def test_reasons_of_a_node_that_refuses_a_pod_anyway_include_its_nominated_pods() -> None:
+    """kube-scheduler looks at such a node with them on it first, unless they are less important."""
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("full", on="n", cpu="4", priority=9)
+    gated: dict[str, Any] = {
+        "status": {"nominatedNodeName": "n"},
+        "schedulingGates": [{"name": "g"}],
+    }
+    cluster.pod("guest", memory="7Gi", priority=5, **gated)
+    for priority, reasons in (
+        (5, "1 Insufficient cpu, 1 Insufficient memory"),
+        (6, "1 Insufficient cpu"),
+    ):
+        cluster.pod(f"late-{priority}", cpu="1", memory="2Gi", priority=priority)
+        refusal = cluster.core.step(cluster.now)
+        assert isinstance(refusal, Refusal)
+        assert refusal.message.startswith(f"0/1 nodes are available: {reasons}. ")
