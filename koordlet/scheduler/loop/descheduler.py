@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
@@ -267,14 +268,19 @@ class Descheduler:
             ended = self.core.decoder.decode(body, 0)
         return _PodRecord(known, ended)
 
-    def _protection(self, job: MigrationJob, resident: Resident) -> str:
-        """What keeps the pod of a job by the rules of the MigrationController, where there is one.
+    def _protection(self) -> Callable[[MigrationJob, Resident], str]:
+        """What keeps pods of jobs by the rules of the MigrationController, where there is one.
 
-        Strategies have asked them before; drains, plans and gangs have rules of their own.
+        Strategies have asked them before; drains, plans and gangs have rules of their own. Many
+        jobs are asked about at once: the state of the cluster is made for the first that needs it.
         """
-        if not self._evictor.migrates or job.by != BY_HAND or job.plan or job.leader:
-            return ""
-        return Evictability(self._evictor, self.state()).protection(resident)
+        evictability = functools.cache(lambda: Evictability(self._evictor, self.state()))
+
+        def protection(job: MigrationJob, resident: Resident) -> str:
+            asked = self._evictor.migrates and job.by == BY_HAND and not (job.plan or job.leader)
+            return evictability().protection(resident) if asked else ""
+
+        return protection
 
     def moves(self, name: str = "") -> list[dict[str, Any]]:
         """The migration jobs, or the one of a name."""

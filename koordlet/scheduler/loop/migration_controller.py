@@ -49,6 +49,8 @@ from koordlet.scheduler.objects.wire import BadObjectError
 #: How often leftovers and old jobs are looked for.
 _SWEEP = 5.0
 _LOOK = 0.1
+#: Why the pod of a job must not be moved; empty where it may.
+Protection = Callable[[MigrationJob, Resident], str]
 
 
 class MigrationController:
@@ -65,12 +67,12 @@ class MigrationController:
         leads: Callable[[], bool] = lambda: True,
         only: Callable[[MigrationJob], bool] | None = None,
         in_plan: Callable[[MigrationJob], bool] = lambda _job: False,
-        protection: Callable[[MigrationJob, Resident], str] = lambda _job, _resident: "",
+        protection: Callable[[], Protection] = lambda: lambda _job, _resident: "",
     ) -> None:
         """``only``: the jobs that are carried out, where others are somebody else's.
 
         ``in_plan``: whether a plan that is under way has made a job. ``protection``: what keeps the
-        pod of a job.
+        pods of jobs, by the cluster of the moment in which it is called.
         """
         self._only, self._protection = only, protection
         self._store, self._watched, self._settings = store, watched, settings
@@ -330,6 +332,7 @@ class MigrationController:
     async def _ask(self, waiting: list[MigrationJob]) -> None:
         """Learn what strategies would know of pods; of thousands some at each look."""
         pods = [(job, pod) for job in waiting if (pod := self._target(job)) is not None]
+        protection = self._protection()
         for job in self._memories.to_ask(pods):
             ref = objects.Ref(kinds.PODS, job.pod.name, job.pod.namespace)
             try:
@@ -344,7 +347,7 @@ class MigrationController:
                 known = traits.decode(body)
             except BadObjectError:
                 known = PodTraits(uid=pod.uid)
-            self._memories.of(job).learn(known, self._protection(job, Resident(pod, known, -1)))
+            self._memories.of(job).learn(known, protection(job, Resident(pod, known, -1)))
 
     async def _arbitrate(self, waiting: list[MigrationJob]) -> None:
         await self._ask(waiting)

@@ -87,8 +87,7 @@ class QuotaBook(QuotaRegistry):
             return False
         moved = self._settle_quotas()
         for spec in moved:
-            self._list(spec)
-            self._place((spec.name,), (*spec.namespaces, spec.namespace))
+            self._rehome(spec)
             self.touched[spec.name] = None
             self.relieved = True
             now = self.spec(spec.name)
@@ -214,9 +213,13 @@ class QuotaBook(QuotaRegistry):
         self._index(bucket, node)
 
     def _leave(self, node: QuotaNode) -> None:
-        spec = node.spec
+        self._rehome(node.spec)
+
+    def _rehome(self, spec: elastic_quotas.ElasticQuota) -> None:
+        """Move whom a quota means that came, changed or went: who names it did so before, maybe."""
         self._list(spec)
-        self._place((spec.name,), (*spec.namespaces, spec.namespace))
+        naming = [namespace for namespace, name in self.named.items() if name == spec.name]
+        self._place((spec.name,), (*spec.namespaces, spec.namespace, *naming))
 
     # Pods.
 

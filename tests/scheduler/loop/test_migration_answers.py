@@ -1,16 +1,22 @@
-"""Jobs whose making is answered late: the watch may have shown their end before."""
+"""Jobs whose making is answered late; what is asked about the pods of many jobs at once."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import objects
 from koordlet.scheduler.descheduling.round import EvictionProposal
+from koordlet.scheduler.descheduling.state import ClusterState
+from koordlet.scheduler.loop import descheduler
 from tests.kit import deadline, schedulers
-from tests.kit.migration_scene import JOBS, scene, settings, working
+from tests.kit.migration_scene import APP, JOBS, scene, settings, working
+from tests.kit.schedulers import OWNER
 
 
 class LateAnswers:
@@ -60,5 +66,38 @@ def test_a_job_that_is_over_before_its_making_was_answered_holds_its_pod_no_long
                 assert (await moving).evicted
                 assert known.held(resident) == ""
                 await asyncio.wait_for(known.finished(), 5.0)
+
+    schedulers.run(body())
+
+
+def test_many_jobs_by_hand_are_judged_by_one_picture_of_the_cluster(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has each pod of the cluster: made for each job, thousands of them would hold all up."""
+    made = 0
+
+    def state(**parts: Any) -> ClusterState:
+        nonlocal made
+        made += 1
+        return ClusterState(**parts)
+
+    monkeypatch.setattr(descheduler, "ClusterState", state)
+    local = [{"name": "v", "emptyDir": {}}]
+
+    def ended(known: Mapping[str, Any]) -> bool:
+        return all(each.get("status", {}).get("phase") == "Failed" for each in known.values())
+
+    async def body() -> None:
+        async with scene(ram, over_http=False, runs=False) as cluster:
+            for number in range(20):
+                name = f"data-{number}"
+                await cluster.world.pod(name, on="n1", meta=OWNER, labels=APP, volumes=local)
+                await cluster.ask(name)
+            async with working(cluster.world):
+                several = await cluster.world.until(ended, JOBS)
+            words = "pod has local storage and is protected against eviction"
+            assert [words in each["status"]["message"] for each in several.values()] == [True] * 20
+            # That of the round among them.
+            assert 1 <= made <= 4
 
     schedulers.run(body())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import kinds, objects
+from koordlet.kubeapi import elastic_quotas, kinds, objects
 from koordlet.scheduler.framework import queue
 from koordlet.scheduler.loop import election, runner
 from tests.kit import clusters, deadline, schedulers
@@ -229,6 +229,35 @@ def test_quotas_are_followed_and_whom_they_mean_is_told(ram: Path, *, over_http:
                 message = await world.until_told("p")
                 assert "Insufficient quotas, quotaName: d, runtime: cpu:500m" in message
                 await world.store.delete(objects.Ref(kinds.ELASTIC_QUOTAS, "d", "d"))
+                assert await world.until_placed("p") == {"p": "n1"}
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("part", ["annotations", "labels"])
+def test_a_namespace_that_names_another_quota_moves_its_pods_there_at_once(
+    ram: Path, part: str
+) -> None:
+    """Nothing else of it changes, and nothing else happens in the cluster."""
+
+    async def body() -> None:
+        custom = [kinds.RESERVATIONS, kinds.ELASTIC_QUOTAS]
+        async with schedulers.world(ram, over_http=False, custom=custom) as world:
+            await world.node("n1", cpu="4")
+            for quota, most in (("small", "500m"), ("large", "4")):
+                meta = {"name": quota, "namespace": "quotas"}
+                spec = {"spec": {"max": {"cpu": most}}}
+                await world.store.create(kinds.ELASTIC_QUOTAS, {"metadata": meta, **spec})
+
+            async def name(quota: str) -> None:
+                patch = objects.Merge({"metadata": {part: {elastic_quotas.NAME: quota}}})
+                await world.store.patch(objects.Ref(kinds.NAMESPACES, "d"), patch)
+
+            await name("small")
+            await world.pod("p", cpu="1")
+            async with schedulers.scheduler(world.client):
+                assert "quotaName: small" in await world.until_told("p")
+                await name("large")
                 assert await world.until_placed("p") == {"p": "n1"}
 
     schedulers.run(body())

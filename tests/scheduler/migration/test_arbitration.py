@@ -140,6 +140,8 @@ def test_pods_that_are_not_up_count_as_unavailable() -> None:
     verdicts = scene.verdicts([scene.candidate("web-0")])
     assert verdicts == {"job-web-0": "MaxUnavailablePerWorkload"}
     assert "of 4 pods of ReplicaSet/web 2 are not up" in scene.last[0].message
+    # One that is not up takes nothing away.
+    assert scene.verdicts([scene.candidate("down-0")]) == {"job-down-0": ""}
 
 
 def moved(scene: Scene, name: str, since: float, *, evicted: bool = True) -> Candidate:

@@ -165,3 +165,24 @@ def test_a_job_whose_workload_was_scaled_in_after_the_eviction_is_over(
         assert ended.message == (
             'Pod "d/web-1" has been evicted: its controller wants no other pod instead'
         )
+
+
+@pytest.mark.parametrize("terminating", [False, True])
+def test_a_refused_eviction_is_told_until_the_pod_goes(*, terminating: bool) -> None:
+    """Whoever else deletes it: what the server once refused says nothing any more."""
+    held = JobReservation(
+        name="j-1", uid="r-1", job="j", node="n2", owners=OWNERS, opened=NOW - 30,
+        phase=ReservationPhase.AVAILABLE, expires=NOW + 870,
+    )  # fmt: skip
+    there = pod("web-1", "u-1", on="n1")
+    there.terminating = terminating
+    picture = Picture(
+        pod=lambda _ref: there, room=lambda _name: held, members=lambda _controller: (),
+        refusals={"j-1": "PDB: not now"},
+    )  # fmt: skip
+    made = flow.step(running(), picture, NOW)
+    condition = made.status.condition(flow.EVICTION)
+    assert condition is not None
+    reason = "Evicting" if terminating else "FailedEvict"
+    assert (condition.reason, condition.message == "PDB: not now") == (reason, not terminating)
+    assert made.actions == (() if terminating else (flow.EvictPod(there),))

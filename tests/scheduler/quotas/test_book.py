@@ -59,6 +59,22 @@ def test_the_label_of_a_pod_comes_before_everything_else() -> None:
     assert _name(book, _pod("p")) == "d"
 
 
+def test_a_quota_that_comes_after_the_namespace_that_names_it_has_its_pods() -> None:
+    """As at a start: pods and Namespaces are listed before quotas. It gives them back, too."""
+    book = _book("first")
+    book.name_namespace("d", "late")
+    book.put(_pod("p", on="n"))
+    assert _name(book, _pod("p")) == DEFAULT
+    book.put_quota(spec("late", {}, {"cpu": 1}))
+    book.settle()
+    assert (_name(book, _pod("p")), book.pods("late")) == ("late", ("p",))
+    owner = book.owner("late")
+    assert owner is not None
+    book.drop_quota(owner)
+    book.settle()
+    assert (_name(book, _pod("p")), book.pods(DEFAULT)) == (DEFAULT, ("p",))
+
+
 def test_without_a_default_quota_labels_alone_count() -> None:
     """The gate DisableDefaultQuota: who names no quota that exists is in none."""
     book = _book("team", has_default_quota=False)
