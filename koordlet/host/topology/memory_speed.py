@@ -5,9 +5,9 @@ Does not cover: what a percentage of it is (``policy.resctrl.values``).
 
 The sum over channels of transfers per second times the width of the bus. Modules on one channel
 take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``), some
-with the module behind it (``P0_Node0_Channel0_Dimm1``).
-Where that says nothing, the same of every module, or the same of more modules than a channel has
-(``NODE 1`` for all of a socket), each module counts as a channel of its own.
+with the module behind it (``P0_Node0_Channel0_Dimm1``). Where that says nothing, the same of every
+module, or the same of more modules than a channel has (``NODE 1`` for all of a socket), each module
+counts as a channel of its own.
 """
 
 from __future__ import annotations

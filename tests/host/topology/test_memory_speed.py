@@ -55,6 +55,8 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         "configured",
         "one name",
         "no name",
+        "modules",
+        "modules alone",
         "sockets",
         "empty slot",
         "no speed",
