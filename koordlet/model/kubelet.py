@@ -40,7 +40,7 @@ class CpuState:
 
     policy: str = ""
     default: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
-    #: Pod UID to container to CPUs.
+    #: Pod UID to container to CPUs; without a name those of the whole pod, its containers' too.
     entries: Mapping[str, Mapping[str, cpuset.CPUSet]] = field(default_factory=dict)
 
     def of_pod(self, uid: str) -> cpuset.CPUSet | None:
@@ -63,7 +63,7 @@ class MemoryState:
     """``memory_manager_state``: the memory that the kubelet holds for single containers."""
 
     policy: str = ""
-    #: Pod UID to container to blocks.
+    #: Pod UID to container to blocks; without a name those of the whole pod, in place of theirs.
     entries: Mapping[str, Mapping[str, tuple[MemoryBlock, ...]]] = field(default_factory=dict)
 
 

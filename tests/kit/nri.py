@@ -115,15 +115,26 @@ class Peer:
         return {"name": fields.text(registration, 1), "index": fields.text(registration, 2)}
 
     def introduce(
-        self, pods: Sequence[messages.NriPod] = (), boxes: Sequence[messages.NriContainer] = ()
+        self,
+        pods: Sequence[messages.NriPod] = (),
+        boxes: Sequence[messages.NriContainer] = (),
+        *,
+        rest: Sequence[messages.NriPod] = (),
     ) -> int:
-        """Registration, configuration, synchronisation; the events that the plugin wants."""
+        """Registration, configuration, synchronisation; the events that the plugin wants.
+
+        ``rest`` are pods in a part of their own.
+        """
         self.registered()
         answer = self.call("Configure", fields.encode((2, "containerd"), (3, "1.7.24~ds1")))
         listed = [
             *((1, pod(record)) for record in pods),
             *((2, container(record)) for record in boxes),
         ]
+        if rest:
+            part = self.call("Synchronize", fields.encode(*listed, (3, 1)))
+            assert fields.encode((2, 1)) == part.payload
+            listed = [(1, pod(record)) for record in rest]
         assert self.call("Synchronize", fields.encode(*listed)).payload == b""
         return fields.number(fields.decode(answer.payload), 2)
 

@@ -42,6 +42,8 @@ class UsageReader:
         self._last = float("-inf")
         self._layout = cgroup.Layout()
         self._machine: topology.Topology | None = None
+        #: Numbers of the NUMA nodes by which the memory of groups is read.
+        self._nodes: tuple[int, ...] = ()
         self.groups = group_counters.GroupReader(host, self._layout)
         self.node = node.NodeReader(host)
         self._space: space.SpaceReader | None = None
@@ -93,15 +95,16 @@ class UsageReader:
 
     def configure(self, layout: cgroup.Layout, shape: topology.Topology) -> None:
         """Take mounts and shape of the machine; the same objects again cost nothing."""
-        if shape is not self._machine or layout is not self._layout:
-            self.node.configure(shape, layout)
-        if layout is not self._layout:
+        if shape is self._machine and layout is self._layout:
+            return
+        self.node.configure(shape, layout)
+        nodes = tuple(numa_node.node for numa_node in shape.nodes)
+        if layout is not self._layout or nodes != self._nodes:
             self.groups.close()
-            nodes = [numa_node.node for numa_node in shape.nodes]
             self.groups = group_counters.GroupReader(
                 self._host, layout, nodes=nodes, handles=self._handles
             )
-        self._layout, self._machine = layout, shape
+        self._layout, self._machine, self._nodes = layout, shape, nodes
 
     def read(
         self,

@@ -4,13 +4,15 @@ Covers: the modules of SMBIOS (DSP0134, type 17) and the bandwidth that they amo
 Does not cover: what a percentage of it is (``policy.resctrl.values``).
 
 The sum over channels of transfers per second times the width of the bus. Modules on one channel
-take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``).
-Where that says nothing, the same of every module, or the same of more modules than a channel has
-(``NODE 1`` for all of a socket), each module counts as a channel of its own.
+take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``), some
+with the module behind it (``P0_Node0_Channel0_Dimm1``). Where that says nothing, the same of every
+module, or the same of more modules than a channel has (``NODE 1`` for all of a socket), each module
+counts as a channel of its own.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ _HEAD = struct.Struct("<BBH")
 #: text), speed and configured speed in million transfers per second.
 _WIDTH, _SIZE, _BANK, _SPEED, _CONFIGURED = 0x0A, 0x0C, 0x11, 0x15, 0x20
 _UNKNOWN = (0, 0xFFFF)
+_OF_MODULE = re.compile(r"[ _-]*dimm.*\Z", re.IGNORECASE)
 #: Modules on one channel.
 _MOST = 3
 
@@ -86,7 +89,7 @@ def _module(body: bytes, texts: list[bytes]) -> Module | None:
     number = body[_BANK]
     bank = texts[number - 1].decode("latin-1").strip() if 0 < number <= len(texts) else ""
     return Module(
-        bank=bank,
+        bank=_OF_MODULE.sub("", bank),
         speed=0 if speed in _UNKNOWN else speed,
         width=0 if width in _UNKNOWN else width // 8,
     )

@@ -222,7 +222,9 @@ def _wanted(
     if sets is not None:
         # The kubelet decides container by container, and leaves the pod's group alone.
         for box in pod.containers:
-            expected = sets.get(box.name)
+            own = sets.get(box.name)
+            # Those of the whole pod, where it has some (``kubelet.CpuState``).
+            expected = own or sets.get("")
             why = (
                 reason
                 if expected
@@ -234,7 +236,7 @@ def _wanted(
                 cpus=expected or shares.ls or None,
                 reason=why,
                 compare=True,
-                boxes={box.name: box.group} if expected and box.group is not None else {},
+                boxes={box.name: box.group} if own and box.group is not None else {},
             )
         return
     kube = pod.kube_qos is not None

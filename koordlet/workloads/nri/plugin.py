@@ -22,7 +22,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from dataclasses import replace
 from typing import Protocol, TypeVar
@@ -227,9 +227,11 @@ class NriPlugin:
         """Nobody waits for this answer."""
         self._ask(lambda: self._handler.on_event(heard))
 
-    def synchronise(self, synchronised: session.Synchronised) -> None:
-        """Pass on what is there already."""
-        self._ask(lambda: self._handler.on_synchronize(synchronised.pods, synchronised.containers))
+    def synchronise(self, parts: Sequence[session.Synchronised]) -> None:
+        """Pass on what is there already: what is in no part is gone."""
+        pods = tuple(pod for part in parts for pod in part.pods)
+        containers = tuple(box for part in parts for box in part.containers)
+        self._ask(lambda: self._handler.on_synchronize(pods, containers))
 
     @property
     def reason(self) -> str:
@@ -259,6 +261,8 @@ class _Connection:
         self._problem = ""
         self._runtime = ""
         self._synchronised = False
+        #: Of the list of what is there, so far.
+        self._parts: list[session.Synchronised] = []
         #: Streams of updates that the runtime is still about.
         self._unanswered: set[int] = set()
         self._sent = 0.0
@@ -336,8 +340,10 @@ class _Connection:
             case session.Synchronised():
                 # Answered already: this must not wait for us.
                 self.wire.sendall(self.session.take())
-                owner.synchronise(happening)
+                self._parts.append(happening)
                 if not happening.more:
+                    owner.synchronise(self._parts)
+                    self._parts = []
                     self._up()
             case session.Answered():
                 self._unanswered.discard(happening.stream)

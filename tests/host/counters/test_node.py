@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 from koordlet.history import series
 from koordlet.host import machine
+from koordlet.host.cgroup import hierarchies
 from koordlet.host.counters import node, usage
 from koordlet.host.fs import root
 from koordlet.host.topology import discovery
-from koordlet.model import meter
+from koordlet.model import meter, topology
 from tests.kit import counting, machines
 
 
@@ -97,6 +99,21 @@ def test_a_second_look_at_once_reads_nothing() -> None:
     assert {"groups", "node"} <= first.keys()
     assert look.read(machine.Now(at=1.2, wall=0.0), {}) == {}
     assert look.read(machine.Now(at=2.0, wall=0.0), {}) != {}
+
+
+def test_memory_of_a_node_that_comes_later_is_counted() -> None:
+    """Memory behind CXL comes online after the boot: groups have some of it from then on."""
+    host, past = counting.machine("v2", "a"), series.History()
+    look = usage.UsageReader(host)
+    look.read_everything()
+    layout, shape = hierarchies.discover(host), discovery.discover(host)
+    host.texts[f"{counting.TOP}/a/memory.numa_stat"] = "anon N0=4096 N1=8192\n"
+    later = replace(shape, nodes=tuple(topology.Node(node=node) for node in (0, 1)))
+    for at, seen in enumerate((shape, later)):
+        look.configure(layout, seen)
+        past.take(look.read(machine.Now(at=float(at), wall=0.0), counting.found(host)))
+
+    assert past.groups.last("a", meter.numa_memory(1)) == 8192
 
 
 def test_counters_are_a_source_with_an_age() -> None:

@@ -39,6 +39,9 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         # Names that say nothing: each module is a channel.
         (module("BANK", 3200) * 2, 51.2),
         (module("", 3200) * 2, 51.2),
+        # The module is named behind its channel: two on each of two channels.
+        (b"".join(module(f"P0_Node0_Channel{n // 2}_Dimm{n % 2}", 3200) for n in range(4)), 51.2),
+        (module("DIMM A", 3200) + module("DIMM B", 3200), 51.2),
         # Names of sockets: a channel has three modules at most.
         (b"".join(module(f"NODE {n}", 3200) for n in "11112222"), 204.8),
         # An empty slot is nothing.
@@ -52,6 +55,8 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         "configured",
         "one name",
         "no name",
+        "modules",
+        "modules alone",
         "sockets",
         "empty slot",
         "no speed",

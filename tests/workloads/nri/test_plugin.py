@@ -119,6 +119,16 @@ def test_a_container_is_adjusted(scene: Scene) -> None:
     assert scene.plugin.status.runtime == "containerd 1.7.24~ds1"
 
 
+def test_a_list_in_several_parts_is_one_list(scene: Scene) -> None:
+    """Messages have a limit: a full node's pods come in parts, and none of them is gone."""
+    peer = scene.runtime.accept()
+    first, last = (messages.NriPod(id=name, uid=f"uid-{name}") for name in ("a", "b"))
+    peer.introduce([first], rest=[last])
+
+    deadline.until(lambda: scene.plugin.status.connected, "it is connected")
+    assert [[pod.id for pod in pods] for pods in scene.desk.pods] == [["a", "b"]]
+
+
 def test_a_stuck_agent_never_blocks_a_container(scene: Scene) -> None:
     """It is answered "no change" within the deadline, and the agent hears of that later."""
     peer = scene.up()
