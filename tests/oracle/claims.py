@@ -172,7 +172,7 @@ class Oracle:
             every = self.every(ask)
             return [tuple(every)] if every else []
         fit = [n for n, (device, _) in enumerate(self.devices) if self.fits(ask, device)]
-        return itertools.combinations_with_replacement(fit, ask[2].get("count", 1))
+        return itertools.combinations(fit, ask[2].get("count", 1))
 
     def number(self, ask: Ask) -> int:
         """As many devices as a wish takes."""

@@ -81,13 +81,14 @@ def test_a_partition_that_consumes_nothing_of_an_overdrawn_counter_may_be_taken(
     ("requests", "held", "devices"),
     [
         ([asking("3")], (), [["r:g0"]]),
-        ([asking("2", count=2)], (), [["r:g0", "r:g0"]]),
-        ([asking("2", count=3)], (), allocator.NO_SOLUTION),
+        # A share of a device is all that one request has of it.
+        ([asking("2", count=2)], (), allocator.NO_SOLUTION),
         ([asking("2500m"), asking("1", "s")], (), [["r:g0", "s:g0"]]),
         ([asking("2500m"), asking("2", "s")], (), allocator.NO_SOLUTION),
         ([asking("3")], ("2",), allocator.NO_SOLUTION),
         ([asking("2")], ("2",), [["r:g0"]]),
-        ([kit.request(count=4)], (), [["r:g0"] * 4]),
+        ([kit.request(name) for name in "abcd"], (), [["a:g0", "b:g0", "c:g0", "d:g0"]]),
+        ([kit.request(name) for name in "abcde"], (), allocator.NO_SOLUTION),
         ([kit.request(allocationMode="All")], ("3",), [["r:g0"]]),
         ([kit.request(allocationMode="All")], ("4",), allocator.NO_SOLUTION),
     ],
@@ -114,8 +115,8 @@ def test_a_shared_partition_consumes_its_counters_once() -> None:
     """For its first share; another device of the pool has what is left."""
     slices = partitions(shared="3", other="2", small="1")
     slices[0]["spec"]["devices"][0]["allowMultipleAllocations"] = True
-    claim = kit.claim(kit.request(count=3))
-    assert search.chosen(slices, claim) == [["r:shared"] * 3]
+    claim = kit.claim(*map(kit.request, "abc"))
+    assert search.chosen(slices, claim) == [["a:shared", "b:shared", "c:shared"]]
     held = (search.used("shared", shareID="s"),)
     two = kit.claim(
         kit.request(count=2), constraints=[{"distinctAttribute": f"{kit.DRIVER}/index"}]
