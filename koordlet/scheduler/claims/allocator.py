@@ -6,8 +6,7 @@ Does not cover: the objects that are written of it (``results``), which nodes ar
 A device is usable for a request if, in this order:
 
 1. no claim has it and the search has not chosen it, unless it is shared or the request has admin
-   access, which may take what others have, but no device twice within one claim; no request has
-   two shares of one device;
+   access, which may take what other claims have; no request has two shares of one device;
 2. the selectors of class and request select it;
 3. the request bears its taints;
 4. counters of its pool and, of a shared device, its capacities are enough;
