@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -164,7 +165,7 @@ def test_admin_access_to_a_shared_device_needs_room_for_its_share() -> None:
         assert isinstance(made, str) is not watched
         if not isinstance(made, str):
             (result,) = made[0].devices
-            assert (result.admin_access, result.consumed) == (True, {"memory": 1})
+            assert (result.admin_access, result.consumed) == (True, {"memory": Fraction(1)})
             assert result.share_id
     watching = search.used("g0", shareID="s", consumedCapacity={"memory": "4"}, adminAccess=True)
     assert search.chosen(shared_device(), kit.claim(asking("4")), held=(watching,)) == [["r:g0"]]
@@ -188,9 +189,9 @@ def test_admin_access_needs_the_counters_of_a_partition() -> None:
     slices = partitions(whole="4", half="2")
     watch = kit.request(adminAccess=True, allocationMode="All")
     assert search.chosen(slices, kit.claim(watch)) == allocator.NO_SOLUTION
-    one = kit.claim(kit.request(adminAccess=True))
-    assert search.chosen(slices, one) == [["r:whole"]]
+    watching = kit.claim(kit.request(adminAccess=True))
+    assert search.chosen(slices, watching) == [["r:whole"]]
     for name, devices in (("half", [["r:half"]]), ("whole", allocator.NO_SOLUTION)):
-        assert search.chosen(slices, one, held=(search.used(name),)) == devices
-    watched = search.used("whole", adminAccess=True)
-    assert search.chosen(slices, kit.claim(kit.request()), held=(watched,)) == [["r:whole"]]
+        assert search.chosen(slices, watching, held=(search.used(name),)) == devices
+    recorded = search.used("whole", adminAccess=True)
+    assert search.chosen(slices, kit.claim(kit.request()), held=(recorded,)) == [["r:whole"]]
