@@ -84,6 +84,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
         return kit.request(called, *selectors, device_class=name, **fields)
 
     whole = _has(driver, "model", '"a"'), _has(driver, "model", '"b"')
+    shared, own = "device.allowMultipleAllocations", f'device.attributes["{driver}"]'
     return {
         "one": kit.claim(request(), config=[_opaque(driver)]),
         "same": kit.claim(request(count=2), constraints=[{"matchAttribute": f"{driver}/model"}]),
@@ -94,13 +95,17 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
                 kit.wish("few", whole[1], device_class=name),
             )
         ),
-        "share": kit.claim(request("r", "device.allowMultipleAllocations")),
-        "more": kit.claim(
-            request("r", "device.allowMultipleAllocations", capacity={"requests": {"units": "8"}})
+        # One share of a device is all that a request gets; its name has no domain.
+        "twice": kit.claim(request("r", shared, count=2)),
+        "domain": kit.claim(request("r", shared, capacity={"requests": {f"{driver}/units": "1"}})),
+        "share": kit.claim(request("r", shared)),
+        # Whoever watches a shared device has a share, which is nobody's room afterwards.
+        "watch": kit.claim(request("r", shared, adminAccess=True)),
+        "absent": kit.claim(
+            request("r", f"{own}.?index.orValue(0) == 3 && !{own}[?'x'].hasValue()")
         ),
-        "toomuch": kit.claim(
-            request("r", "device.allowMultipleAllocations", capacity={"requests": {"units": "1"}})
-        ),
+        "more": kit.claim(request("r", shared, capacity={"requests": {"units": "8"}})),
+        "toomuch": kit.claim(request("r", shared, capacity={"requests": {"units": "1"}})),
         "tainted": kit.claim(
             request("r", tolerations=[{"key": "k", "operator": "Exists"}]),
             request("s", whole[0]),
@@ -232,7 +237,7 @@ def test_claims_are_as_kube_scheduler_writes_them(deployed: Deployed) -> None:
     ours = decided(deployed, ACCOUNT)
     assert ours == theirs
     waiting = {scene for scene, outcome in ours.items() if isinstance(outcome, str)}
-    assert waiting == {"toomuch", "none", "noclass", "many"}
+    assert waiting == {"twice", "domain", "toomuch", "none", "noclass", "many"}
 
 
 def test_a_scheduler_that_is_killed_before_the_binding_is_followed(deployed: Deployed) -> None:

@@ -172,7 +172,7 @@ class Oracle:
             every = self.every(ask)
             return [tuple(every)] if every else []
         fit = [n for n, (device, _) in enumerate(self.devices) if self.fits(ask, device)]
-        return itertools.combinations_with_replacement(fit, ask[2].get("count", 1))
+        return itertools.combinations(fit, ask[2].get("count", 1))
 
     def number(self, ask: Ask) -> int:
         """As many devices as a wish takes."""
@@ -190,7 +190,6 @@ class Oracle:
             and self.amounts(ask, device) is not None
             and (
                 not device.get("allowMultipleAllocations")
-                or ask[2].get("adminAccess")
                 or self.capacities([(ask, device, piece)])
             )
         ]
@@ -239,10 +238,7 @@ class Oracle:
             if not admin and (*identity, True) in held and not shared:
                 return False
             for earlier, *_ in same:
-                earlier_admin = earlier[2].get("adminAccess")
-                if earlier[0] == ask[0] and (earlier_admin or not shared):
-                    return False
-                if not admin and not earlier_admin and not shared:
+                if not shared and (earlier[0] == ask[0] or not admin):
                     return False
         return True
 
@@ -265,7 +261,7 @@ class Oracle:
         return True
 
     def counters(self, picked: list[Pick]) -> bool:
-        """What is declared, less what is allocated and chosen, each device once."""
+        """What is declared, less what is allocated and chosen."""
         for pool in self.pools:
             devices = {d["name"]: d for s in pool["whole"] for d in s["spec"].get("devices", [])}
             old = {
@@ -273,17 +269,20 @@ class Oracle:
                 for result in self.held
                 if (result["driver"], result["pool"]) == pool["key"]
             }
-            new = {
-                device["name"]
-                for ask, device, piece in picked
+            near = [
+                device
+                for _, device, piece in picked
                 if (piece["spec"]["driver"], piece["spec"]["pool"]["name"]) == pool["key"]
-                and not ask[2].get("adminAccess")
-            }
+            ]
+            # A whole device consumes as often as it is chosen, a shared one once.
+            shares = {each["name"] for each in near if each.get("allowMultipleAllocations")}
+            new = [each["name"] for each in near if each["name"] not in shares]
+            new += shares - old
             sets = [c for s in pool["near"] for c in s["spec"].get("sharedCounters", [])]
             for shared in sets:
                 for counter, declared in shared["counters"].items():
                     place = (shared["name"], counter)
-                    asked = sum(uses(devices[name], place) for name in new - old)
+                    asked = sum(uses(devices[name], place) for name in new)
                     gone = sum(uses(devices[name], place) for name in old if name in devices)
                     # Whoever consumes nothing does not mind a counter that is overdrawn.
                     if asked and gone + asked > quantity.exact(declared["value"]):
@@ -296,13 +295,7 @@ class Oracle:
             driver = piece["spec"]["driver"]
             if not device.get("allowMultipleAllocations"):
                 continue
-            amounts = [
-                self.amounts(*pick[:2])
-                for pick in picked
-                if pick[1] is device and not pick[0][2].get("adminAccess")
-            ]
-            if not amounts:
-                continue
+            amounts = [self.amounts(*pick[:2]) for pick in picked if pick[1] is device]
             amounts += [
                 {
                     name: quantity.exact(much)

@@ -6,7 +6,7 @@ Does not cover: the objects that are written of it (``results``), which nodes ar
 A device is usable for a request if, in this order:
 
 1. no claim has it and the search has not chosen it, unless it is shared or the request has admin
-   access, which may take what others have, but no device twice within one claim;
+   access, which may take what other claims have; no request has two shares of one device;
 2. the selectors of class and request select it;
 3. the request bears its taints;
 4. counters of its pool and, of a shared device, its capacities are enough;
@@ -221,8 +221,8 @@ class _OneDevice:
     ) -> None:
         self._run, self._claim, self._request = run, claim, request
         self._wanted, self._before = wanted, before
-        # Of a shared device there may be another share.
-        self._next = before[-1] if before else 0
+        # Also of a shared device one request has one share.
+        self._next = before[-1] + 1 if before else 0
         self._is_chosen = False
         self._failed: set[object] = set()
 

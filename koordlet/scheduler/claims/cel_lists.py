@@ -1,4 +1,4 @@
-"""Functions of CEL over lists: sums, the least and the largest, places, order; lists as sets.
+"""Functions of CEL over lists: sums, the least and the largest, places, order, parts; as sets.
 
 Covers: which elements have a sum or an order, empty lists. Each gets the frame, as what it costs
 depends on the elements.
@@ -6,15 +6,18 @@ depends on the elements.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from koordlet.scheduler.claims import cel_values
+from koordlet.scheduler.claims import cel_syntax, cel_values
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame
 
 #: What the sum of an empty list is, by the type that its elements would have.
 _ZEROS = {"int": 0, "uint": cel_values.Uint(0), "double": 0.0}
+#: Lists in lists are no deeper: an expression has so many levels.
+_DEEPEST = cel_syntax.MOST_LEVELS
 _ORDERED = ("int", "uint", "double", "bool", "string", "bytes")
 
 
@@ -77,6 +80,52 @@ def _place(frame: Frame, places: Any, wanted: Any) -> int:
     return -1
 
 
+def part(frame: Frame, values: list[Any], begin: int, end: int) -> list[Any]:
+    """The elements from a place to before another."""
+    if not 0 <= begin <= end <= len(values):
+        raise EvaluationError(f"invalid slice range {begin}:{end} of {len(values)} elements")
+    return _copied(frame, values[begin:end])
+
+
+def _copied(frame: Frame, values: list[Any]) -> list[Any]:
+    cel_values.charge(frame, len(values))
+    return values
+
+
+def in_order(frame: Frame, values: list[Any]) -> list[Any]:
+    """The elements from the least to the largest."""
+    cel_values.charge(frame, len(values) * len(values).bit_length())
+    return sorted(values, key=functools.cmp_to_key(cel_values.order))
+
+
+def distinct(frame: Frame, values: list[Any]) -> list[Any]:
+    """Each element where it is first."""
+    kept: list[Any] = []
+    for value in values:
+        if index_of(frame, kept, value) < 0:
+            kept.append(value)
+    return kept
+
+
+def flattened(frame: Frame, values: list[Any], depth: int = 1) -> list[Any]:
+    """The elements of lists in the place of the lists, so deep."""
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    flat = values
+    for _ in range(min(depth, _DEEPEST)):
+        # Paid for before it is there: a list of few lists may be one of many elements.
+        cel_values.charge(frame, sum(len(v) if type(v) is list else 1 for v in flat))
+        lists = (value if type(value) is list else [value] for value in flat)
+        flat = [value for several in lists for value in several]
+    return flat
+
+
+def numbers(frame: Frame, end: int) -> list[int]:
+    """As many numbers, from zero on."""
+    cel_values.charge(frame, max(0, end))
+    return list(range(end))
+
+
 def contains(frame: Frame, values: list[Any], others: list[Any]) -> bool:
     """Whether each of the others is among the values."""
     return all(index_of(frame, values, other) >= 0 for other in others)
@@ -94,6 +143,21 @@ def _element_kind(kinds: Sequence[str]) -> str:
     return cel_values.element(kinds[0])
 
 
+def _own_kind(kinds: Sequence[str]) -> str:
+    return kinds[0]
+
+
+def _optional_kind(kinds: Sequence[str]) -> str:
+    return cel_values.optional_of(cel_values.element(kinds[0]))
+
+
+def _end(place: int) -> Callable[[Frame, list[Any]], cel_values.Optional]:
+    def element(_: Frame, values: list[Any]) -> cel_values.Optional:
+        return cel_values.Optional(present=True, value=values[place]) if values else cel_values.NONE
+
+    return element
+
+
 Row = tuple[str, tuple[str, ...], str | Callable[[Sequence[str]], str], Callable[..., Any]]
 #: By name: what it takes, what it gives, how.
 METHODS: tuple[Row, ...] = (
@@ -103,8 +167,17 @@ METHODS: tuple[Row, ...] = (
     *(("isSorted", (f"list:{kind}",), "bool", is_sorted) for kind in _ORDERED),
     ("indexOf", ("list", "dyn"), "int", index_of),
     ("lastIndexOf", ("list", "dyn"), "int", last_index_of),
+    ("slice", ("list", "int", "int"), _own_kind, part),
+    *(("sort", (f"list:{kind}",), _own_kind, in_order) for kind in _ORDERED),
+    ("reverse", ("list",), _own_kind, lambda frame, values: _copied(frame, values[::-1])),
+    ("distinct", ("list",), _own_kind, distinct),
+    ("flatten", ("list",), "list:dyn", flattened),
+    ("flatten", ("list", "int"), "list:dyn", flattened),
+    ("first", ("list",), _optional_kind, _end(0)),
+    ("last", ("list",), _optional_kind, _end(-1)),
 )
 FUNCTIONS: tuple[Row, ...] = (
+    ("lists.range", ("int",), "list:int", numbers),
     ("sets.contains", ("list", "list"), "bool", contains),
     ("sets.equivalent", ("list", "list"), "bool", _equivalent),
     ("sets.intersects", ("list", "list"), "bool", _intersects),

@@ -2,11 +2,16 @@
 
 Covers: the rules of a single device, counting and undoing a choice, which devices are equal.
 Does not cover: the order of choices (``allocator``), whether constraints of other claims hold.
+
+Admin access may have a device that another claim has whole. Counters and capacities have to be
+enough for it, too: for kube-scheduler it counts while it is chosen, and not any more when a claim
+has it (``devices_in_use``).
 """
 
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -61,7 +66,8 @@ class Choices:
         self._claims, self._node, self._in_use = claims, node, in_use
         #: By claim the devices that it has, but for shares.
         self._of_claim: list[set[pools.DeviceId]] = [set() for _ in claims]
-        self._whole: set[pools.DeviceId] = set()
+        #: By device how many claims have it: with admin access one has what another one has.
+        self._whole: Counter[pools.DeviceId] = Counter()
         self._shares: dict[pools.DeviceId, list[Mapping[str, Fraction]]] = {}
         self._room = counters.CounterRoom(in_use)
         self._values = [
@@ -84,13 +90,12 @@ class Choices:
         share = self.share(wanted, device)
         if share is None:
             return DeviceObstacle.CAPACITY
-        counts = shared and not wanted.request.admin_access
-        return ChosenDevice(claim, wanted, device, place, share if counts else None)
+        return ChosenDevice(claim, wanted, device, place, share if shared else None)
 
     def _obstacle(self, claim: int, wanted: RequestDemand, place: int) -> DeviceObstacle | None:
         """All rules but that of capacities, which says how much a device gives, too."""
         device, request = self._node.devices[place], wanted.request
-        in_use = device.id in self._whole or self._in_use.excludes(device)
+        in_use = self._whole[device.id] > 0 or self._in_use.excludes(device)
         if device.id in self._of_claim[claim] or (in_use and not request.admin_access):
             return DeviceObstacle.IN_USE
         if not wanted.selects(device):
@@ -98,7 +103,7 @@ class Choices:
         taints = device.device.taints
         if taints and not tolerations.tolerated(taints, request.tolerations):
             return DeviceObstacle.TAINTED
-        counted = device.consumes and not request.admin_access and self._is_first(device)
+        counted = device.consumes and self._is_first(device)
         if counted and not self._room.fits(self._node.owners[place], device):
             return DeviceObstacle.COUNTERS
         return None
@@ -108,9 +113,7 @@ class Choices:
     ) -> Mapping[str, Fraction] | None:
         """What a request takes of a device's capacities; ``None``: more than there is."""
         taken = consumable_capacity.share(device.device, wanted.request.capacity)
-        if taken is None or wanted.request.admin_access:
-            return taken
-        if not device.device.allow_multiple_allocations:
+        if taken is None or not device.device.allow_multiple_allocations:
             return taken
         total = dict(taken)
         for other in (self._in_use.consumed(device.id), *self._shares.get(device.id, ())):
@@ -127,15 +130,13 @@ class Choices:
     def add(self, choice: ChosenDevice) -> None:
         """Choose what is usable and admitted."""
         device = choice.device
-        if not choice.request.request.admin_access:
-            if device.consumes and self._is_first(device):
-                self._room.take(self._node.owners[choice.place], device)
-            if choice.consumed is None:
-                self._whole.add(device.id)
-            else:
-                self._shares.setdefault(device.id, []).append(choice.consumed)
+        if device.consumes and self._is_first(device):
+            self._room.take(self._node.owners[choice.place], device)
         if choice.consumed is None:
+            self._whole[device.id] += 1
             self._of_claim[choice.claim].add(device.id)
+        else:
+            self._shares.setdefault(device.id, []).append(choice.consumed)
         for each in choice.request.constraints:
             self._values[choice.claim][each].add(device)
         self.counts[choice.claim] += 1
@@ -150,10 +151,7 @@ class Choices:
             self._values[choice.claim][each].remove()
         if choice.consumed is None:
             self._of_claim[choice.claim].discard(device.id)
-        if choice.request.request.admin_access:
-            return choice
-        if choice.consumed is None:
-            self._whole.discard(device.id)
+            self._whole[device.id] -= 1
         else:
             self._shares[device.id].pop()
         if device.consumes and self._is_first(device):

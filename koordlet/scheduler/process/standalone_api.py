@@ -48,7 +48,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 from koordlet.scheduler.process import standalone_pods, standalone_quotas
 from koordlet.scheduler.rescheduling import move_plan
 from koordlet.scheduler.reservation import keys, parsing
-from koordlet.scheduler.standalone import resource_quota, taints
+from koordlet.scheduler.standalone import claims, resource_quota, taints
 
 _TAKEN = {
     kind.name: kind
@@ -74,6 +74,8 @@ _READERS: Mapping[kinds.Kind, Callable[[Mapping[str, Any]], _Read]] = {
     kinds.RESOURCE_QUOTAS: resource_quota.read,
     kinds.CLUSTER_COLOCATION_PROFILES: profile.read,
 }
+#: Whose selectors of devices are expressions.
+_SELECTING = {kinds.DEVICE_CLASSES, kinds.RESOURCE_CLAIMS, kinds.RESOURCE_CLAIM_TEMPLATES}
 _ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 #: Kinds of Kubernetes' own gangs: a controller of a cluster makes and protects them.
 _NATIVE_GANGS = {kinds.NATIVE_POD_GROUPS.name, "Workload"}
@@ -230,8 +232,8 @@ class StandaloneApi:
             raise refusals.Invalid(
                 f"spec.minMember: expected a whole number, found {minimum!r:.60}"
             )
-        if kind in {kinds.RESOURCE_CLAIMS, kinds.RESOURCE_CLAIM_TEMPLATES}:
-            await self._check_admin_access(kind, body)
+        if kind in _SELECTING:
+            await self._check_devices(kind, body)
         if kind in {kinds.NODES, kinds.RESOURCE_SLICES}:
             return {**body, "spec": await self._dated(kind, body)}
         return await self._pods.completed(body) if kind == kinds.PODS else body
@@ -252,9 +254,14 @@ class StandaloneApi:
         ]
         return {**spec, **({"devices": devices} if devices else {})}
 
-    async def _check_admin_access(self, kind: kinds.Kind, body: Mapping[str, Any]) -> None:
-        """``Invalid`` where devices of others are asked for outside of namespaces for that."""
+    async def _check_devices(self, kind: kinds.Kind, body: Mapping[str, Any]) -> None:
+        """``Invalid`` where selectors mean nothing, and for admin access where it is not allowed.
+
+        Devices of others may be asked for in namespaces that are labelled for it.
+        """
         spec = objects.part(body, "spec")
+        if wrong := list(claims.selector_faults(spec)):
+            raise refusals.Invalid("; ".join(wrong))
         if kind == kinds.RESOURCE_CLAIM_TEMPLATES:
             spec = objects.part(spec, "spec")
         requests = objects.parts(objects.part(spec, "devices"), "requests")

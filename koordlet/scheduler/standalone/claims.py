@@ -1,7 +1,8 @@
 """What the controllers of a cluster do about claims, for a standalone scheduler: no I/O, no clock.
 
 Covers: which claims are to be made of templates, what a claim shall be when pods have gone, who has
-to leave because of a taint of a device. Does not cover: reading and writing (``claim_controller``).
+to leave because of a taint of a device, selectors that mean nothing. Does not cover: reading and
+writing (``claim_controller``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from koordlet.kubeapi import objects
 from koordlet.model import moment
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import tolerations
+from koordlet.scheduler.claims import selector, tolerations
 from koordlet.scheduler.objects import pod_claims, resource_claims, wire
 from koordlet.scheduler.objects.resource_claims import POD_CLAIM_NAME, ResourceClaim
 from koordlet.scheduler.objects.resource_slices import DeviceTaint, ResourceSlice
@@ -65,6 +66,27 @@ def named(pod: Body, names: Mapping[str, str]) -> dict[str, Any]:
     more = [{"name": entry, "resourceClaimName": name} for entry, name in names.items()]
     rest = [dict(entry) for entry in known if entry.get("name") not in names]
     return {"status": {"resourceClaimStatuses": [*rest, *more]}}
+
+
+def selector_faults(spec: Body, path: str = "spec") -> Iterator[str]:
+    """Selectors of a class, a claim or a template that mean nothing: a server refuses them."""
+    if "spec" in spec:
+        yield from selector_faults(objects.part(spec, "spec"), f"{path}.spec")
+        return
+    holders = [(path, spec)]
+    for place, request in enumerate(objects.parts(objects.part(spec, "devices"), "requests")):
+        where = f"{path}.devices.requests[{place}]"
+        holders.append((f"{where}.exactly", objects.part(request, "exactly")))
+        holders += [
+            (f"{where}.firstAvailable[{number}]", wish)
+            for number, wish in enumerate(objects.parts(request, "firstAvailable"))
+        ]
+    for where, holder in holders:
+        for place, entry in enumerate(objects.parts(holder, "selectors")):
+            try:
+                selector.compile(str(objects.part(entry, "cel").get("expression") or ""))
+            except selector.SelectorError as error:
+                yield f"{where}.selectors[{place}].cel.expression: {error}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ Covers: which pods a quota counts, what they use, the refusal of a new one. Does
 between namespaces, which lend (ElasticQuota), objects other than pods.
 
 Rules, those of an API server:
-1. A pod counts until it has ended, by its requests (a limit without a request is one) and limits.
+1. A pod counts until it has ended, by its requests (a limit without a request is one) and limits;
+   as an object (``count/pods``) until it is gone.
 2. A quota counts the pods that are in all of its scopes; one without scopes counts all.
 3. Where a quota limits CPU or memory, each container of a pod that it counts names its amount.
 4. Each quota of the namespace must have room for the pod.
@@ -23,7 +24,7 @@ from koordlet.scheduler.objects.wire import BadObjectError
 
 Body = Mapping[str, Any]
 
-_PODS = ("pods", "count/pods")
+_OBJECTS = "count/pods"
 #: What every container has to say where it is limited.
 _EXPLICIT = (resources.CPU, resources.MEMORY)
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -35,6 +36,7 @@ class BoundedPod:
 
     def __init__(self, body: Body) -> None:
         self.spec = objects.part(body, "spec")
+        self.ended = objects.part(body, "status").get("phase") in {"Succeeded", "Failed"}
         try:
             self.asked = requests.of_pod(self.spec, {}, problems=[])
         except BadObjectError as error:
@@ -114,8 +116,10 @@ class HardLimit:
 
     def taken(self, pod: BoundedPod) -> int:
         """How much of it a pod takes."""
-        if self.name in _PODS:
+        if self.name == _OBJECTS:
             return 1
+        if self.name == "pods" or pod.ended:
+            return int(not pod.ended)
         amounts = pod.asked.limits if self.name.startswith("limits.") else pod.asked.real
         return amounts.get(resources.current_name(self.resource), 0)
 
@@ -171,7 +175,7 @@ def _fault(scope: QuotaScope) -> str:
 
 def check(pod: Body, quotas: Iterable[ResourceQuota], others: Sequence[Body]) -> None:
     """``Forbidden`` where a quota has no room for a pod beside the others of its namespace."""
-    asking, counting = BoundedPod(pod), [BoundedPod(body) for body in others if _counts(body)]
+    asking, counting = BoundedPod(pod), list(map(BoundedPod, others))
     for quota in quotas:
         if not quota.covers(asking):
             continue
@@ -192,10 +196,6 @@ def check(pod: Body, quotas: Iterable[ResourceQuota], others: Sequence[Body]) ->
                 f" limited: {limited}",
                 fix="end other pods of the namespace, ask for less, or raise the quota",
             )
-
-
-def _counts(pod: Body) -> bool:
-    return objects.part(pod, "status").get("phase") not in {"Succeeded", "Failed"}
 
 
 def _missing(spec: Body, quota: ResourceQuota) -> str:

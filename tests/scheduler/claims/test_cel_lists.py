@@ -11,6 +11,11 @@ from koordlet.scheduler.claims import selector
 _DEVICE = SimpleNamespace(
     attributes={"index": 2, "model": "a"}, capacity={}, allow_multiple_allocations=False
 )
+#: Few lists of few lists, of the same elements: 64 million when they are flat.
+_MANY = (
+    "cel.bind(a, lists.range(400), cel.bind(b, a.map(x, a), cel.bind(c, a.map(x, b),"
+    " c.flatten(2).size() > 0)))"
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +32,11 @@ _DEVICE = SimpleNamespace(
         "sets.contains([1, 2], [2, 2]) && !sets.contains([1], [2]) && sets.contains([], [])",
         "sets.equivalent([1, 2], [2, 1, 1]) && !sets.equivalent([1, 2], [1])",
         "sets.intersects([1, 2], [2, 3]) && !sets.intersects([1], [2]) && !sets.intersects([], [])",
+        "[1, 2, 3].slice(1, 3) == [2, 3] && [1].slice(0, 0) == [] && [1, 2].reverse() == [2, 1]",
+        '["b", "a"].sort() == ["a", "b"] && [2, 1, 2].distinct() == [2, 1]',
+        "[[1], [2, [3]]].flatten() == [1, 2, [3]] && [[1], [[3]]].flatten(2) == [1, 3]",
+        "lists.range(3) == [0, 1, 2] && lists.range(-1) == []",
+        "[1, 2].first().value() == 1 && [1, 2].last().value() == 2 && !dyn([]).first().hasValue()",
         'sets.contains(["a", "b"], [device.attributes["gpu"].model])',
     ],
 )
@@ -43,6 +53,11 @@ def test_expression_over_lists_is_true(expression: str) -> None:
         ('[dyn(1), dyn("a")].max() == 1', "no such overload"),
         ('[dyn("a")].sum() == 1', "no such overload"),
         ("[9223372036854775807, 1].sum() > 0", "integer overflow"),
+        ("[1].slice(1, 2) == []", "invalid slice range 1:2 of 1 elements"),
+        ("[1].flatten(-1) == []", "level must be non-negative"),
+        (_MANY, "actual cost limit exceeded"),
+        ("lists.range(2000000).size() > 0", "actual cost limit exceeded"),
+        ('[dyn(1), dyn("a")].sort() == []', "no such overload"),
     ],
 )
 def test_list_without_an_answer_says_why(expression: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -81,13 +82,14 @@ def test_a_partition_that_consumes_nothing_of_an_overdrawn_counter_may_be_taken(
     ("requests", "held", "devices"),
     [
         ([asking("3")], (), [["r:g0"]]),
-        ([asking("2", count=2)], (), [["r:g0", "r:g0"]]),
-        ([asking("2", count=3)], (), allocator.NO_SOLUTION),
+        # A share of a device is all that one request has of it.
+        ([asking("2", count=2)], (), allocator.NO_SOLUTION),
         ([asking("2500m"), asking("1", "s")], (), [["r:g0", "s:g0"]]),
         ([asking("2500m"), asking("2", "s")], (), allocator.NO_SOLUTION),
         ([asking("3")], ("2",), allocator.NO_SOLUTION),
         ([asking("2")], ("2",), [["r:g0"]]),
-        ([kit.request(count=4)], (), [["r:g0"] * 4]),
+        ([kit.request(name) for name in "abcd"], (), [["a:g0", "b:g0", "c:g0", "d:g0"]]),
+        ([kit.request(name) for name in "abcde"], (), allocator.NO_SOLUTION),
         ([kit.request(allocationMode="All")], ("3",), [["r:g0"]]),
         ([kit.request(allocationMode="All")], ("4",), allocator.NO_SOLUTION),
     ],
@@ -114,8 +116,8 @@ def test_a_shared_partition_consumes_its_counters_once() -> None:
     """For its first share; another device of the pool has what is left."""
     slices = partitions(shared="3", other="2", small="1")
     slices[0]["spec"]["devices"][0]["allowMultipleAllocations"] = True
-    claim = kit.claim(kit.request(count=3))
-    assert search.chosen(slices, claim) == [["r:shared"] * 3]
+    claim = kit.claim(*map(kit.request, "abc"))
+    assert search.chosen(slices, claim) == [["a:shared", "b:shared", "c:shared"]]
     held = (search.used("shared", shareID="s"),)
     two = kit.claim(
         kit.request(count=2), constraints=[{"distinctAttribute": f"{kit.DRIVER}/index"}]
@@ -155,10 +157,41 @@ def test_admin_access_that_is_undone_leaves_the_device_to_whom_it_was_given() ->
     assert made == [["r:g0"], ["r:g1", "s:g2", "t:g3"]]
 
 
-def test_admin_access_to_a_shared_device_takes_no_share() -> None:
-    """It is full; who watches it needs no room and gets no identity."""
-    others = (search.used("g0", shareID="s", consumedCapacity={"memory": "4"}),)
-    made = search.solve(shared_device(), kit.claim(kit.request(adminAccess=True)), held=others)
-    assert not isinstance(made, str)
-    (result,) = made[0].devices
-    assert (result.device, result.share_id, result.consumed) == ("g0", "", None)
+def test_admin_access_to_a_shared_device_needs_room_for_its_share() -> None:
+    """It gets one with an identity, which counts no more when the claim has it."""
+    for amount, watched in (("3", True), ("4", False)):
+        others = (search.used("g0", shareID="s", consumedCapacity={"memory": amount}),)
+        made = search.solve(shared_device(), kit.claim(kit.request(adminAccess=True)), held=others)
+        assert isinstance(made, str) is not watched
+        if not isinstance(made, str):
+            (result,) = made[0].devices
+            assert (result.admin_access, result.consumed) == (True, {"memory": Fraction(1)})
+            assert result.share_id
+    watching = search.used("g0", shareID="s", consumedCapacity={"memory": "4"}, adminAccess=True)
+    assert search.chosen(shared_device(), kit.claim(asking("4")), held=(watching,)) == [["r:g0"]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fits"),
+    [(False, False, False), (True, False, False), (False, True, False), (True, True, False)],
+)
+def test_shares_of_one_search_count_with_admin_access_and_without(
+    first: bool, second: bool, fits: bool
+) -> None:
+    """Two shares of three do not fit into four, whoever has them."""
+    requests = asking("3", adminAccess=first), asking("3", "s", adminAccess=second)
+    made = search.chosen(shared_device(), kit.claim(*requests))
+    assert (made != allocator.NO_SOLUTION) is fits
+
+
+def test_admin_access_needs_the_counters_of_a_partition() -> None:
+    """Also those that the claim which has the partition consumes, and other choices of the pod."""
+    slices = partitions(whole="4", half="2")
+    watch = kit.request(adminAccess=True, allocationMode="All")
+    assert search.chosen(slices, kit.claim(watch)) == allocator.NO_SOLUTION
+    watching = kit.claim(kit.request(adminAccess=True))
+    assert search.chosen(slices, watching) == [["r:whole"]]
+    for name, devices in (("half", [["r:half"]]), ("whole", allocator.NO_SOLUTION)):
+        assert search.chosen(slices, watching, held=(search.used(name),)) == devices
+    recorded = search.used("whole", adminAccess=True)
+    assert search.chosen(slices, kit.claim(kit.request()), held=(recorded,)) == [["r:whole"]]

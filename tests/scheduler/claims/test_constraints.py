@@ -117,10 +117,10 @@ def test_distinct_values_are_kept_of_each_device_and_not_of_each_request() -> No
         kit.device(name, {"a": name}, allowMultipleAllocations=True, capacity=kit.capacity(m="2"))
         for name in ("g0", "g1")
     ]
-    two = kit.request(capacity={"requests": {"m": "1"}}, count=2)
+    two = [kit.request(name, capacity={"requests": {"m": "1"}}) for name in "rs"]
     slices = [kit.resource_slice(shared, node="n1")]
     for constraint, devices in (
-        ({"distinctAttribute": NAME}, ["r:g0", "r:g1"]),
-        ({"matchAttribute": NAME}, ["r:g0", "r:g0"]),
+        ({"distinctAttribute": NAME}, ["r:g0", "s:g1"]),
+        ({"matchAttribute": NAME}, ["r:g0", "s:g0"]),
     ):
-        assert chosen(slices, kit.claim(two, constraints=[constraint])) == [devices]
+        assert chosen(slices, kit.claim(*two, constraints=[constraint])) == [devices]

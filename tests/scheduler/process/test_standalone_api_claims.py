@@ -39,6 +39,37 @@ def test_a_pod_whose_claims_are_being_made_has_no_answer_yet(ram: Path) -> None:
     schedulers.run(body())
 
 
+def test_a_selector_that_means_nothing_is_refused_with_its_place(ram: Path) -> None:
+    """A server would refuse the object; its pods would wait for ever."""
+    wrong = "device.driver = 1"
+    claim = device_claims.claim(
+        device_claims.request("r", "true"),
+        device_claims.first_available("s", device_claims.wish("t", "true", wrong)),
+    )
+    template = {**claim, "kind": "ResourceClaimTemplate", "spec": {"spec": claim["spec"]}}
+    device_class = device_claims.device_class("gpu", wrong)
+    fine = device_claims.device_class("fine", 'device.attributes["x"].?y.orValue(true)')
+
+    async def body() -> None:
+        async with (
+            schedulers.world(ram, over_http=False) as world,
+            schedulers.scheduler(world.client) as loop,
+        ):
+            desk = standalone_api.StandaloneApi(world.store, loop)
+            handed = [json.dumps(each) for each in (device_class, claim, template, fine)]
+            taken = await desk.submit(handed, dry_run=False)
+            places = [each.error.partition(".cel.expression: ")[0] for each in taken]
+            assert [each.rpartition(" ")[2] for each in places] == [
+                "spec.selectors[0]",
+                "spec.devices.requests[1].firstAvailable[0].selectors[1]",
+                "spec.spec.devices.requests[1].firstAvailable[0].selectors[1]",
+                "",
+            ]
+            assert "compilation failed" in taken[0].error
+
+    schedulers.run(body())
+
+
 def test_a_taint_that_ends_pods_gets_its_time_when_it_is_handed_in(ram: Path) -> None:
     """Whoever bears it for some seconds would bear it for ever: no server notes when it came."""
     taint = {"key": "k", "effect": "NoExecute"}

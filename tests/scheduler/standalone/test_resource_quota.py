@@ -72,7 +72,11 @@ def test_each_kind_of_resource_lets_so_many_pods_in(hard: Body, asks: Body, free
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_pod_that_has_ended_counts_no_more(phase: str) -> None:
-    """One that is ending still holds its room."""
+    """One that is ending still holds its room; as an object it counts until it is gone."""
+    for name, words in (("pods", ""), ("count/pods", "exceeded quota")):
+        known = clusters.pod("a", status={"phase": phase})
+        assert words in refused(clusters.pod("p"), quota({name: "1"}), known)
+        assert bool(words) is bool(refused(clusters.pod("p"), quota({name: "1"}), known))
     limit, asks = quota({"cpu": "2"}), clusters.pod("p", cpu="2")
     assert refused(asks, limit, clusters.pod("a", cpu="1", status={"phase": phase})) == ""
     ending = clusters.pod("a", cpu="1", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
