@@ -1,4 +1,4 @@
-"""Nodes that others are nominated for: who keeps such a place, and what they say beside its guests."""
+"""Nodes that others are nominated for: who keeps a place there, and what they say of others."""
 
 from __future__ import annotations
 
