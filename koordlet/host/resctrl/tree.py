@@ -1,8 +1,8 @@
 """Reads resctrl: where it is mounted and how, what the hardware has, which groups there are.
 
 Covers: ``info/``, every group's ``schemata`` and ``mode``, why there is nothing to read.
-Does not cover: counters (``monitor``), tasks (``apply.resctrl``), what a limit
-should be (``policy.resctrl.resctrl``).
+Does not cover: counters (``monitor``), whose threads are where (``tasks``), what a limit should be
+(``policy.resctrl.resctrl``).
 
 Rules:
 1. Which domains there are is asked of the root's ``schemata`` at every look: ids have gaps, and a

@@ -38,11 +38,6 @@ class Value:
     number: int | None
     how: str
 
-    @property
-    def good(self) -> bool:
-        """Whether there is a value."""
-        return self.number is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Reference:
