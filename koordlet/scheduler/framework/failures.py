@@ -106,19 +106,19 @@ def _asked(columns: Columns, view: View) -> tuple[dict[int, Verdict], dict[Verdi
 def _update(
     verdicts: dict[int, Verdict], often: dict[Verdict, int], rows: set[int], view: View
 ) -> None:
-    """Ask some nodes anew; the others keep their places, in the order of rows."""
-    last = next(reversed(verdicts), -1)
-    ordered = True
-    for row in sorted(rows):
-        before, now = verdicts.pop(row, None), view.verdict(row)
+    """Ask some nodes anew, and keep all in the order of rows."""
+    come = False
+    for row in rows:
+        before, now = verdicts.get(row), view.verdict(row)
         if before is not None:
             _count(often, before, -1)
         if now is not None:
             _count(often, now, 1)
             verdicts[row] = now
-            ordered = ordered and row > last
-            last = row
-    if not ordered:
+            come = come or before is None
+        elif before is not None:
+            del verdicts[row]
+    if come:
         in_order = {row: verdicts[row] for row in sorted(verdicts)}
         verdicts.clear()
         verdicts.update(in_order)

@@ -79,7 +79,9 @@ class Core:
         self.nominated = Nominations(functools.partial(held_place.holds, self.reservations))
         self.decisions = decisions or RecentDecisions()
         self._profiles, self.disrupted, self.spent, self.fair = profiles, disrupted, spent, fair
-        self.victims = Victims(self.pod_cache, self.budgets)
+        self.victims = Victims(
+            self.pod_cache, self.budgets, self.nominated.leave, self.nominated.left
+        )
         self.assumptions = Assumptions(self.pod_cache, profiles)
         self._plugins: dict[str, framework.Plugin] = {}
         for plugin in (plugin for served in profiles.values() for plugin in served.plugins):

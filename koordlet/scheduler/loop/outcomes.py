@@ -5,7 +5,7 @@ Covers: the two outcomes, and who was nominated where. Does not cover: carrying 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
 from koordlet.model.record import dataclass
@@ -69,8 +69,10 @@ class Nominations:
         self._by_node: dict[str, dict[str, Pod]] = {}
         #: The node of each, by its key.
         self.places: dict[str, str] = {}
-        #: Keys of those that more than class and priority tells apart: gangs, claims, devices.
-        self._apart: set[str] = set()
+        #: Nodes that victims are leaving, and the keys of those that wait for them, but for those
+        #: that more than class and priority tells apart: by gangs, claims, devices.
+        self._leaving: set[str] = set()
+        self.waiting: set[str] = set()
         #: Nodes with room that was promised and is anybody's now, and whose it was to be.
         self.withdrawn: dict[str, list[Pod]] = {}
 
@@ -88,8 +90,8 @@ class Nominations:
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self.places[pod.key] = node
-            if pod.gang is not None or pod.claims or pod.pod_class.extended:
-                self._apart.add(pod.key)
+            if node in self._leaving and _is_plain(pod):
+                self.waiting.add(pod.key)
 
     def outrank(self, pod: Pod, node: str) -> list[Pod]:
         """Nominate a pod for a node in place of those of lower priority there; these."""
@@ -117,7 +119,7 @@ class Nominations:
     def drop(self, key: str, place: str = "") -> None:
         """Drop the nomination of a pod; ``place``: the node that it takes or keeps."""
         node = self.places.pop(key, None)
-        self._apart.discard(key)
+        self.waiting.discard(key)
         if node is not None:
             pod = self._by_node[node].pop(key)
             if node != place:
@@ -138,11 +140,16 @@ class Nominations:
         """The keys of the pods that are nominated for a node."""
         return tuple(self._by_node.get(node, ()))
 
-    def alike(self, nodes: Iterable[str]) -> set[str]:
-        """The same of several nodes, but those that more than class and priority tells apart."""
-        by_node = self._by_node
-        several = [by_node[node] for node in nodes if node in by_node]
-        return set().union(*several) - self._apart
+    def leave(self, node: str) -> None:
+        """Victims begin to leave a node."""
+        self._leaving.add(node)
+        pods = self._by_node.get(node, {})
+        self.waiting.update(key for key, pod in pods.items() if _is_plain(pod))
+
+    def left(self, node: str) -> None:
+        """No victims are leaving a node any more."""
+        self._leaving.discard(node)
+        self.waiting.difference_update(self._by_node.get(node, ()))
 
     def before(self, pod: Pod, node: str) -> list[Pod]:
         """Other pods nominated for a node whose priority is at least the pod's."""
@@ -155,3 +162,8 @@ class Nominations:
             for other in nominated.values()
             if other.priority >= priority and other.key != key and not held(other, pod)
         ]
+
+
+def _is_plain(pod: Pod) -> bool:
+    """Whether class and priority say all that decides of a pod."""
+    return pod.gang is None and not (pod.claims or pod.pod_class.extended)

@@ -143,7 +143,6 @@ class _Room:
         self._row = core.pod_cache.columns.rows.get(node)
         #: By class and priority, of those that are not nominated for the node themselves.
         self._known: dict[tuple[PodClass, int], bool] = {}
-        self._waiting: set[str] | None = None
 
     def enough(self, several: Mapping[str, QueuedPod]) -> list[QueuedPod]:
         """Those that lack no amount for sure, after those that are nominated before them."""
@@ -154,19 +153,15 @@ class _Room:
         """Of parked pods of one class and priority those that do not wait on for their victims."""
         # Asked of each preemptor that waits, for each victim that leaves: those that wait for
         # another node are alike, and one of them says it for all.
-        alike = several.keys() & self._waiting_elsewhere()
-        rest = [several[key] for key in sorted(several.keys() - alike)]
-        some = [entry for entry in rest if not self._waits(entry.pod)]
-        if alike and not self._waits(several[next(iter(alike))].pod):
-            some += [several[key] for key in sorted(alike)]
+        nominated = self._core.nominated
+        apart = several.keys() - (() if self._reserves else nominated.waiting)
+        apart.update(several.keys() & nominated.on(self._node))
+        some = [several[key] for key in sorted(apart) if not self._waits(several[key].pod)]
+        alike = (entry for key, entry in several.items() if key not in apart)
+        first = next(alike, None) if len(apart) < len(several) else None
+        if first is not None and not self._waits(first.pod):
+            some += [first, *alike]
         return some
-
-    def _waiting_elsewhere(self) -> set[str]:
-        """Who waits for victims of another node, and differs from others by class and priority."""
-        if self._waiting is None:
-            nodes = () if self._reserves else self._core.victims.leaving.keys() - {self._node}
-            self._waiting = self._core.nominated.alike(nodes)
-        return self._waiting
 
     def _waits(self, pod: Pod) -> bool:
         """Whether victims of a pod are leaving its node, and it has too little room here."""

@@ -17,8 +17,16 @@ from koordlet.scheduler.objects.pods import Pod
 class Victims:
     """Pods whose end is decided, whether the store has heard of it or not."""
 
-    def __init__(self, pod_cache: PodCache, budgets: DisruptionBudgets) -> None:
+    def __init__(
+        self,
+        pod_cache: PodCache,
+        budgets: DisruptionBudgets,
+        leave: Callable[[str], None] = lambda _node: None,
+        left: Callable[[str], None] = lambda _node: None,
+    ) -> None:
+        """Who is told of a node that victims begin to leave, and that the last of them has left."""
         self._pod_cache, self._budgets = pod_cache, budgets
+        self._leave, self._left = leave, left
         #: Whether a victim is not bound yet, and gives its room back instead of being deleted.
         self.gives_room: Callable[[Pod], bool] = lambda _: False
         self._nodes: dict[str, str] = {}
@@ -37,6 +45,8 @@ class Victims:
         for victim in fresh:
             self._nodes[victim.uid] = victim.node
             self.leaving[victim.node] += 1
+            if self.leaving[victim.node] == 1:
+                self._leave(victim.node)
             victim.preempted = True
             self._pod_cache.ending(victim, ends=True)
         return fresh
@@ -52,6 +62,7 @@ class Victims:
             self.leaving[node] -= 1
             if not self.leaving[node]:
                 del self.leaving[node]
+                self._left(node)
 
     def spare(self, victim: Pod) -> bool:
         """Spare a victim that could not be deleted; whether it was still there."""

@@ -20,10 +20,16 @@ def test_pods_that_more_tells_apart_are_not_alike() -> None:
     pods = {name: decoder.decode(clusters.pod(name, **more), 0) for name, more in several.items()}
     for name, pod in pods.items():
         nominated.put(pod, f"on-{name}")
-    nodes = [f"on-{name}" for name in pods]
+    assert nominated.waiting == set()
+    for name in pods:
+        nominated.leave(f"on-{name}")
+    assert nominated.waiting == {"d/plain"}
 
-    assert nominated.alike([*nodes, "empty"]) == {"d/plain"}
-    assert nominated.alike(["on-claims", "on-member"]) == set()
     nominated.put(dataclasses.replace(pods["member"], gang=None), "on-member")
+    assert nominated.waiting == {"d/plain", "d/member"}
     nominated.drop("d/plain")
-    assert nominated.alike(nodes) == {"d/member"}
+    assert nominated.waiting == {"d/member"}
+    nominated.left("on-member")
+    assert nominated.waiting == set()
+    nominated.put(pods["plain"], "on-member")
+    assert nominated.waiting == set()

@@ -99,6 +99,19 @@ def test_a_preemptor_is_tried_twice_however_many_others_wait_for_their_victims()
     assert cluster.core.measures.preemptions == 20
 
 
+def test_of_those_that_wait_elsewhere_one_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside whoever is nominated where a victim left."""
+    cluster = full(20)
+    for number in range(20):
+        cluster.pod(f"high{number}", cpu="4", priority=9)
+    cluster.settle()
+    asked: list[str] = []
+    monkeypatch.setattr(cluster.core.gangs, "serves", lambda pod: asked.append(pod.key))
+    cluster.gone(cluster.leaving[0])
+
+    assert len(asked) == 2
+
+
 def test_room_on_another_node_is_taken_while_the_victims_are_leaving() -> None:
     """Pods that no preemption sent away leave a node: the preemptor does not wait any longer."""
     cluster = full(2, priority=9)

@@ -21,7 +21,16 @@ class Scene:
         self.budget = DisruptionBudget("d", selector, 2)
         self.budgets = DisruptionBudgets()
         self.budgets.put("d/all", self.budget)
-        self.victims = Victims(self.cache, self.budgets)
+        #: Whether victims leave it or have left, by node.
+        self.heard: list[str] = []
+
+        def leave(node: str) -> None:
+            self.heard.append(f"{node} leave")
+
+        def left(node: str) -> None:
+            self.heard.append(f"{node} left")
+
+        self.victims = Victims(self.cache, self.budgets, leave, left)
         self.first, self.second = (self.settled(name) for name in "ab")
 
     def settled(self, name: str) -> Pod:
@@ -43,8 +52,10 @@ def test_a_victim_leaves_its_node_and_its_budget_until_it_is_gone() -> None:
     scene.victims.drop("a")
     assert "a" not in scene.victims
     assert "n" in scene.victims.leaving
+    assert scene.heard == ["n leave"]
     scene.victims.drop("b")
     assert "n" not in scene.victims.leaving
+    assert scene.heard == ["n leave", "n left"]
 
 
 def test_a_pod_that_ends_by_itself_is_no_victim() -> None:
