@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import functools
 import os
 import select
+import selectors
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +110,64 @@ def test_a_busy_machine_is_no_storm(
             await life.shown.next(lambda count=count: len(life.shown.views) > count)  # type: ignore[misc]
 
     life.run(act)
+
+
+class Turns(selectors.DefaultSelector):
+    """Counts the turns of an event loop."""
+
+    count = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """One turn."""
+        self.count += 1
+        return super().select(timeout)
+
+
+def _turning(act: Callable[[loop.Sleeper], Awaitable[None]]) -> int:
+    """The turns that an event loop made meanwhile."""
+    turns = Turns()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:
+
+        async def bounded() -> None:
+            async with asyncio.timeout(10):
+                await act(loop.Sleeper())
+
+        runner.run(bounded())
+        return turns.count
+
+
+def test_a_sleep_costs_two_turns_of_the_event_loop() -> None:
+    """It is ten times a second; a task of its own would cost four turns more."""
+
+    async def sleep(sleeper: loop.Sleeper, times: int) -> None:
+        for _ in range(times):
+            await sleeper.sleep(0.001)
+
+    once, ten_times = (_turning(functools.partial(sleep, times=times)) for times in (1, 11))
+
+    assert ten_times - once <= 2 * 10 + 5, "a timer may come a turn early"
+
+
+def test_a_wake_up_ends_the_sleep_that_is_under_way() -> None:
+    """Events of the kernel come while the loop sleeps."""
+
+    async def act(sleeper: loop.Sleeper) -> None:
+        asyncio.get_running_loop().call_later(0.001, sleeper.wake)
+        await sleeper.sleep(3600)
+
+    assert _turning(act) > 1
+
+
+def test_a_wake_up_while_nobody_sleeps_ends_the_next_sleep_and_no_other() -> None:
+    """A signal may come during a pass."""
+
+    async def act(sleeper: loop.Sleeper) -> None:
+        sleeper.wake()
+        await sleeper.sleep(3600)
+        late = asyncio.ensure_future(sleeper.sleep(3600))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not late.done()
+        late.cancel()
+
+    assert _turning(act) > 5
