@@ -102,7 +102,7 @@ def scenes(driver: str, name: str) -> dict[str, Body]:
         # Whoever watches a shared device has a share, which is nobody's room afterwards.
         "watch": kit.claim(request("r", shared, adminAccess=True)),
         "absent": kit.claim(
-            request("r", f"{own}.?index.orValue(0) == 3 && !{own}[?'x'].hasValue()")
+            request("r", f"{own}.?index.orValue(0) == 11 && !{own}[?'x'].hasValue()")
         ),
         "more": kit.claim(request("r", shared, capacity={"requests": {"units": "8"}})),
         "toomuch": kit.claim(request("r", shared, capacity={"requests": {"units": "1"}})),

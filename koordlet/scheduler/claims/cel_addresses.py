@@ -10,9 +10,10 @@ import functools
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from koordlet.model.record import dataclass
+from koordlet.scheduler.claims import cel_values
 from koordlet.scheduler.claims.cel_values import EvaluationError
 
 #: The longest text that may be one; more is cut in messages.
@@ -109,9 +110,7 @@ def _can(make: Callable[[str], object], text: str) -> bool:
 
 
 _IP, _CIDR = IPAddress.TYPE, IPRange.TYPE
-Row = tuple[str, tuple[str, ...], str, Callable[..., Any]]
-#: By name: what it takes, what it gives, how.
-FUNCTIONS: tuple[Row, ...] = (
+FUNCTIONS: tuple[cel_values.FunctionRow, ...] = (
     ("ip", ("string",), _IP, address),
     ("isIP", ("string",), "bool", functools.partial(_can, address)),
     ("ip.isCanonical", ("string",), "bool", lambda text: str(address(text).value) == text),
@@ -120,7 +119,7 @@ FUNCTIONS: tuple[Row, ...] = (
     ("string", (_IP,), "string", lambda known: str(known.value)),
     ("string", (_CIDR,), "string", lambda known: f"{known.address.value}/{known.length}"),
 )
-METHODS: tuple[Row, ...] = (
+METHODS: tuple[cel_values.FunctionRow, ...] = (
     ("family", (_IP,), "int", lambda known: known.value.version),
     ("isUnspecified", (_IP,), "bool", lambda known: known.value.is_unspecified),
     ("isLoopback", (_IP,), "bool", lambda known: known.value.is_loopback),

@@ -21,7 +21,6 @@ from koordlet.scheduler.claims import (
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
 _QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
-Gives = str | Callable[[Sequence[str]], str]
 
 
 class Overload(NamedTuple):
@@ -30,7 +29,7 @@ class Overload(NamedTuple):
     method: bool
     takes: tuple[str, ...]
     #: A type, or what makes one of those of the arguments.
-    gives: Gives
+    gives: cel_values.Gives
     run: Callable[..., Any]
     #: What it costs beside reading texts.
     cost: Callable[..., int] = lambda *_: 0
@@ -45,11 +44,11 @@ class Overload(NamedTuple):
         return self.gives if isinstance(self.gives, str) else self.gives(kinds)
 
 
-def _method(takes: tuple[str, ...], gives: Gives, run: Callable[..., Any]) -> Overload:
+def _method(takes: tuple[str, ...], gives: cel_values.Gives, run: Callable[..., Any]) -> Overload:
     return Overload(method=True, takes=takes, gives=gives, run=run)
 
 
-def _function(takes: tuple[str, ...], gives: Gives, run: Callable[..., Any]) -> Overload:
+def _function(takes: tuple[str, ...], gives: cel_values.Gives, run: Callable[..., Any]) -> Overload:
     return Overload(method=False, takes=takes, gives=gives, run=run)
 
 

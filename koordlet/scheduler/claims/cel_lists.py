@@ -139,14 +139,6 @@ def _intersects(frame: Frame, values: list[Any], others: list[Any]) -> bool:
     return any(index_of(frame, values, other) >= 0 for other in others)
 
 
-def _element_kind(kinds: Sequence[str]) -> str:
-    return cel_values.element(kinds[0])
-
-
-def _own_kind(kinds: Sequence[str]) -> str:
-    return kinds[0]
-
-
 def _optional_kind(kinds: Sequence[str]) -> str:
     return cel_values.optional_of(cel_values.element(kinds[0]))
 
@@ -158,25 +150,23 @@ def _end(place: int) -> Callable[[Frame, list[Any]], cel_values.Optional]:
     return element
 
 
-Row = tuple[str, tuple[str, ...], str | Callable[[Sequence[str]], str], Callable[..., Any]]
-#: By name: what it takes, what it gives, how.
-METHODS: tuple[Row, ...] = (
+METHODS: tuple[cel_values.FunctionRow, ...] = (
     *(("sum", (f"list:{kind}",), kind, _sum_of(zero)) for kind, zero in _ZEROS.items()),
-    *(("min", (f"list:{kind}",), _element_kind, least) for kind in _ORDERED),
-    *(("max", (f"list:{kind}",), _element_kind, largest) for kind in _ORDERED),
+    *(("min", (f"list:{kind}",), cel_values.element_of_first, least) for kind in _ORDERED),
+    *(("max", (f"list:{kind}",), cel_values.element_of_first, largest) for kind in _ORDERED),
     *(("isSorted", (f"list:{kind}",), "bool", is_sorted) for kind in _ORDERED),
     ("indexOf", ("list", "dyn"), "int", index_of),
     ("lastIndexOf", ("list", "dyn"), "int", last_index_of),
-    ("slice", ("list", "int", "int"), _own_kind, part),
-    *(("sort", (f"list:{kind}",), _own_kind, in_order) for kind in _ORDERED),
-    ("reverse", ("list",), _own_kind, lambda frame, values: _copied(frame, values[::-1])),
-    ("distinct", ("list",), _own_kind, distinct),
+    ("slice", ("list", "int", "int"), cel_values.first_of, part),
+    *(("sort", (f"list:{kind}",), cel_values.first_of, in_order) for kind in _ORDERED),
+    ("reverse", ("list",), cel_values.first_of, lambda frame, values: _copied(frame, values[::-1])),
+    ("distinct", ("list",), cel_values.first_of, distinct),
     ("flatten", ("list",), "list:dyn", flattened),
     ("flatten", ("list", "int"), "list:dyn", flattened),
     ("first", ("list",), _optional_kind, _end(0)),
     ("last", ("list",), _optional_kind, _end(-1)),
 )
-FUNCTIONS: tuple[Row, ...] = (
+FUNCTIONS: tuple[cel_values.FunctionRow, ...] = (
     ("lists.range", ("int",), "list:int", numbers),
     ("sets.contains", ("list", "list"), "bool", contains),
     ("sets.equivalent", ("list", "list"), "bool", _equivalent),

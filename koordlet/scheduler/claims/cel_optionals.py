@@ -6,7 +6,7 @@ them (``cel_macros``), fields and places that may be absent (``cel_evaluator``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from koordlet.scheduler.claims import cel_values
@@ -49,30 +49,20 @@ def _wrapped_kind(kinds: Sequence[str]) -> str:
     return cel_values.optional_of(kinds[0])
 
 
-def _content_kind(kinds: Sequence[str]) -> str:
-    return cel_values.element(kinds[0])
-
-
-def _first_kind(kinds: Sequence[str]) -> str:
-    return kinds[0]
-
-
 def _list_kind(kinds: Sequence[str]) -> str:
     return f"list:{cel_values.element(cel_values.element(kinds[0]))}"
 
 
-Row = tuple[str, tuple[str, ...], str | Callable[[Sequence[str]], str], Callable[..., Any]]
-#: By name: what it takes, what it gives, how.
-FUNCTIONS: tuple[Row, ...] = (
+FUNCTIONS: tuple[cel_values.FunctionRow, ...] = (
     ("optional.of", ("dyn",), _wrapped_kind, of),
     ("optional.ofNonZeroValue", ("dyn",), _wrapped_kind, of_non_zero),
     ("optional.none", (), KIND, lambda: cel_values.NONE),
     ("optional.unwrap", ("list",), _list_kind, _unwrapped),
 )
-METHODS: tuple[Row, ...] = (
+METHODS: tuple[cel_values.FunctionRow, ...] = (
     ("hasValue", (KIND,), "bool", lambda optional: optional.present),
-    ("value", (KIND,), _content_kind, content),
-    ("orValue", (KIND, "dyn"), _content_kind, content_or),
-    ("or", (KIND, KIND), _first_kind, lambda left, right: left if left.present else right),
+    ("value", (KIND,), cel_values.element_of_first, content),
+    ("orValue", (KIND, "dyn"), cel_values.element_of_first, content_or),
+    ("or", (KIND, KIND), cel_values.first_of, lambda left, right: left if left.present else right),
     ("unwrapOpt", ("list",), _list_kind, _unwrapped),
 )

@@ -6,7 +6,6 @@ Places count characters, as in Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from koordlet.scheduler.claims import cel_regex, cel_values
@@ -136,8 +135,8 @@ def _pay(characters: int) -> None:
         raise CostError("actual cost limit exceeded")
 
 
-#: By name: what it takes beside the text (or the list) itself, what it gives, how.
-METHODS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
+#: Beside the text (or the list) itself.
+METHODS: tuple[cel_values.FunctionRow, ...] = (
     ("lowerAscii", ("string",), "string", lower),
     ("upperAscii", ("string",), "string", upper),
     ("trim", ("string",), "string", trim),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ from koordlet.scheduler.claims import cel_syntax
 COST_LIMIT = 1_000_000
 Frame = list[Any]
 Run = Callable[[Frame], Any]
+#: What a function gives: a type, or what makes one of those of its arguments.
+Gives = str | Callable[[Sequence[str]], str]
+#: A function by name: what it takes, what it gives, how.
+FunctionRow = tuple[str, tuple[str, ...], Gives, Callable[..., Any]]
 Uint = cel_syntax.Uint
 
 
@@ -153,6 +157,16 @@ def base(kind: str) -> str:
 def element(kind: str) -> str:
     """``int`` of ``list:int``."""
     return kind.partition(":")[2] or "dyn"
+
+
+def first_of(kinds: Sequence[str]) -> str:
+    """The type of the first argument."""
+    return kinds[0]
+
+
+def element_of_first(kinds: Sequence[str]) -> str:
+    """The type of what the first argument holds."""
+    return element(kinds[0])
 
 
 def may_be(kind: str, wanted: str) -> bool:
