@@ -3,65 +3,47 @@
 Rules:
 1. A pod that it refused is deleted before the next one comes, so that no event wakes it later.
 2. Nothing drives a volume of the fleet's driver but this: whoever waits for a volume gets one.
-3. A pod sleeps on whose victim had an anti-affinity to it by a namespaceSelector: kube-scheduler's
+3. Controllers make the claims of a pod before anybody decides about it: a gate holds it.
+4. Of a pod whose ResourceClaim is not there kube-scheduler says nothing: it is looked at again once
+   the next pod has its verdict.
+5. A pod sleeps on whose victim had an anti-affinity to it by a namespaceSelector: kube-scheduler's
    hint does not resolve that. The nominated node is the verdict then.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.cluster.fleet import Fleet
 from tests.cluster.fleet_devices import CARD
+from tests.cluster.fleet_nodes import HELD
 from tests.cluster.fleet_storage import DRIVER
+from tests.cluster.fleet_store import (
+    CLAIMS,
+    MERGE,
+    REFUSED,
+    VOLUMES,
+    FleetStore,
+    key_of,
+    misses_claim,
+)
 from tests.kit import deadline, k8s_lab
-from tests.oracle.clusters import SPACES
-from tests.oracle.objects import Body, selects
+from tests.oracle.objects import Body
 
 _TOTAL = re.compile(
     rb'"Calculated node\'s final score for pod" pod="([^"]+)" node="([^"]+)" score=(\d+)'
 )
 _SELECTED = "volume.kubernetes.io/selected-node"
-_MERGE = "application/merge-patch+json"
 _PODS = "/api/v1/pods"
-_CLAIMS = "/api/v1/persistentvolumeclaims"
-_DEVICES = "/apis/resource.k8s.io/v1"
-_VOLUMES = "/api/v1/persistentvolumes"
-#: Lists that no pod changes.
-_FIXED = (
-    "/api/v1/nodes",
-    "/api/v1/namespaces",
-    "/api/v1/services",
-    "/apis/storage.k8s.io/v1/storageclasses",
-    "/apis/storage.k8s.io/v1/csinodes",
-    "/apis/storage.k8s.io/v1/csidrivers",
-    "/apis/storage.k8s.io/v1/csistoragecapacities",
-    f"{_DEVICES}/deviceclasses",
-    f"{_DEVICES}/resourceslices",
-)
-#: Lists that are emptied for the next fleet; pods first, as claims stay while a pod uses them.
-_LEFT = (
-    *(f"/api/v1/namespaces/{space}/pods" for space in SPACES),
-    *(f"/api/v1/namespaces/{space}/services" for space in SPACES),
-    *(f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets" for space in SPACES),
-    "/api/v1/namespaces/d/persistentvolumeclaims",
-    _VOLUMES,
-    "/apis/storage.k8s.io/v1/storageclasses",
-    "/apis/storage.k8s.io/v1/csinodes",
-    "/apis/storage.k8s.io/v1/csidrivers",
-    "/apis/storage.k8s.io/v1/namespaces/d/csistoragecapacities",
-    *(f"{_DEVICES}/namespaces/{space}/resourceclaims" for space in SPACES),
-    f"{_DEVICES}/resourceslices",
-    f"{_DEVICES}/deviceclasses",
-    "/api/v1/nodes",
-)
-
-
+#: What nobody runs: a controller would make pods of its own, and delete those of the fleet.
+CONTROLLERS = "--controllers=*,-replicaset-controller"
+#: Of so many pods that were started, one is about to go; one was given other amounts than it says.
+_ENDING, _RESIZED = 23, 7
 #: Seconds in which a pod that has made room wakes, or will not.
 _PATIENCE = 10.0
 
@@ -77,6 +59,10 @@ class Verdict:
     totals: dict[str, int] = field(default_factory=dict)
     #: Who was deleted for it.
     victims: frozenset[str] = frozenset()
+    #: Every other object, as it was before.
+    world: list[Body] = field(default_factory=list)
+    #: Nothing is said about the pod, and it has no node.
+    silent: bool = False
 
 
 def configuration(folder: Path) -> list[str]:
@@ -100,104 +86,112 @@ class KubeScheduler:
 
     def __init__(self, lab: Any) -> None:
         self.admin = k8s_lab.Admin(lab)
-        for path in _LEFT:
-            self.admin.need("DELETE", path)
-        deadline.until(self._is_empty, "the objects of the fleet before are gone")
+        self._store = FleetStore(self.admin)
         self._log = Path(lab.folder, "log", "kube-scheduler.log")
         self._read, self._started = self._log.stat().st_size, 0
-        self._changes = k8s_lab.Changes(lab, _PODS, _CLAIMS)
-        self._fixed: list[Body] = []
-        self._claimed: list[Body] = []
-        #: By path.
-        self._budgets: dict[str, Body] = {}
-        self._looks = itertools.count()
-        #: Every pod that is bound, by namespace and name.
+        self._changes = k8s_lab.Changes(lab, _PODS, CLAIMS)
+        #: Every pod that is bound, by namespace and name; every one that waits nominated.
         self.bound: dict[str, Body] = {}
+        self._promised: dict[str, Body] = {}
+        #: The path of the pod that nothing was said about.
+        self._silent: list[str] = []
 
     def close(self) -> None:
         """Hang up."""
         self._changes.close()
         self.admin.close()
 
+    def furnish(self, fleet: Fleet, count: int) -> None:
+        """Everything of the fleet that is there before its first pod is decided about."""
+        self._store.create(fleet.objects(count))
+        self._store.hollow_nodes(fleet.nodes(count))
+        for pod in fleet.placed(count):
+            space = self._store.own(pod)
+            status, created = self.admin.ask("POST", space, pod)
+            if status < REFUSED:
+                self._start(f"{space}/{pod['metadata']['name']}", created)
+        for node, pods in fleet.promised(count).items():
+            for pod in pods:
+                self._promise(pod, node)
+        self._store.count(self.bound.values())
+
     def decide(self, pod: Body) -> Verdict | None:
         """Its verdict; nothing where the server does not take the pod."""
-        space = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+        space = self._store.own(pod)
+        world = self._known()
         status, created = self.admin.ask("POST", space, pod)
-        if status >= 400:
+        if status >= REFUSED:
             return None
-        if pod["spec"].keys() & {"volumes", "resourceClaims"} or CARD in json.dumps(pod):
-            self._claimed = []
-        before = self.bound.keys() | ()
         path = f"{space}/{pod['metadata']['name']}"
+        if pod["spec"].keys() & {"volumes", "resourceClaims"} or CARD in json.dumps(pod):
+            self._store.forget_claims()
+        if "schedulingGates" in pod["spec"]:
+            is_complete = functools.partial(self._store.is_complete, path)
+            deadline.until(is_complete, f"the claims of {path}")
+            world = self._known()
+            self._store.forget_claims()
+            created = self._admit(path)
+        if misses_claim(created, world):
+            self._silent.append(path)
+            return Verdict(created, world=world, silent=True)
+        before = self.bound.keys() | ()
         decided = self._decided(created["metadata"]["uid"], path)
-        totals = self._totals(_key(created))
+        totals = self._totals(key_of(created))
         node = decided["spec"].get("nodeName", "")
         nominated = decided["status"].get("nominatedNodeName", "")
+        while self._silent:
+            silent = self.admin.need("DELETE", self._silent.pop())
+            known = silent["spec"].get("nodeName"), silent["status"].get("conditions")
+            assert known == (None, None), silent
         if node:
             self._start(path, decided)
-            for budget in self._budgets:
-                is_counted = functools.partial(self._is_counted, budget)
-                deadline.until(is_counted, f"{budget} counts its pods")
-            return Verdict(created, node, "", totals, frozenset(before - self.bound.keys()))
+            self._store.count(self.bound.values())
+            victims = frozenset(before - self.bound.keys())
+            return Verdict(created, node, "", totals, victims, world)
         self.admin.need("DELETE", path)
         if nominated:
-            return Verdict(created, nominated, "", {}, frozenset(before - self.bound.keys()))
+            victims = frozenset(before - self.bound.keys())
+            return Verdict(created, nominated, "", {}, victims, world)
         (condition,) = decided["status"]["conditions"]
-        return Verdict(created, "", condition["message"], totals)
+        return Verdict(created, "", condition["message"], totals, world=world)
+
+    def _known(self) -> list[Body]:
+        return [*self._store.world(), *self.bound.values(), *self._promised.values()]
+
+    def _promise(self, pod: Body, node: str) -> None:
+        """A pod that nothing takes, nominated for a node."""
+        space, path = self._store.own(pod), f"{self._store.own(pod)}/{pod['metadata']['name']}"
+        pod["spec"]["schedulingGates"] = [{"name": HELD}]
+        status, _ = self.admin.ask("POST", space, pod)
+        if status < REFUSED:
+            nominated = {"status": {"nominatedNodeName": node}}
+            self.admin.need("PATCH", f"{path}/status", nominated, MERGE)
+            created = self._admit(path)
+            self._promised[key_of(created)] = created
+            self._decided(created["metadata"]["uid"], path, promised=True)
+
+    def _admit(self, path: str) -> Any:
+        return self.admin.need("PATCH", path, {"spec": {"schedulingGates": None}}, MERGE)
 
     def _start(self, path: str, pod: Body) -> None:
         """As a kubelet: of equal pods the one that started last goes first; most get ready."""
         self._started += 1
         moment = f"2026-01-01T00:{self._started // 60:02}:{self._started % 60:02}Z"
         ready = {"type": "Ready", "status": str(self._started % 3 > 0)}
-        conditions = [*pod["status"]["conditions"], ready]
+        conditions = [*pod["status"].get("conditions", ()), ready]
         status = {"phase": "Running", "startTime": moment, "conditions": conditions}
-        started = self.admin.need("PATCH", f"{path}/status", {"status": status}, _MERGE)
-        self.bound[_key(pod)] = started
+        if self._started % _RESIZED == 0:
+            status["containerStatuses"] = [_resized(pod["spec"]["containers"][0])]
+        started = self.admin.need("PATCH", f"{path}/status", {"status": status}, MERGE)
+        if self._started % _ENDING == 0:
+            started = self.admin.need("DELETE", path, {"gracePeriodSeconds": 86400})
+        self.bound[key_of(pod)] = started
 
-    def world(self) -> list[Body]:
-        """Every object that decides, as the server has it; read anew where a pod may change it."""
-        self._fixed = self._fixed or self._listed(*_FIXED)
-        self._claimed = self._claimed or self._listed(
-            _VOLUMES, _CLAIMS, f"{_DEVICES}/resourceclaims"
-        )
-        return [*self._fixed, *self._claimed, *self._budgets.values()]
-
-    def create(self, objects: dict[str, list[Body]]) -> None:
-        """Create these, by the path that makes them."""
-        for path, bodies in objects.items():
-            for body in bodies:
-                created = self.admin.need("POST", path, body)
-                if created["kind"] == "PodDisruptionBudget":
-                    self._budgets[f"{path}/{created['metadata']['name']}"] = created
-
-    def _is_counted(self, path: str) -> bool:
-        """Whether the disruption controller knows which of the budget's pods are ready.
-
-        Of several budgets of a pod that changed it looks at one, and at each that was patched.
-        """
-        patch = {"metadata": {"annotations": {"look": str(next(self._looks))}}}
-        budget = self._budgets[path] = self.admin.need("PATCH", path, patch, _MERGE)
-        space, selector = budget["metadata"]["namespace"], budget["spec"]["selector"]
-        labels = [
-            pod["metadata"].get("labels", {})
-            for pod in self.bound.values()
-            if pod["metadata"]["namespace"] == space and _is_ready(pod)
-        ]
-        ready = sum(selects(selector, own) for own in labels)
-        status: Body = budget.get("status", {})
-        return "observedGeneration" in status and bool(status["currentHealthy"] == ready)
-
-    def _is_empty(self) -> bool:
-        return not self._listed(*_LEFT)
-
-    def _listed(self, *paths: str) -> list[Body]:
-        return [body for path in paths for body in self.admin.items(path)]
-
-    def _decided(self, uid: str, path: str) -> Body:
+    def _decided(self, uid: str, path: str, *, promised: bool = False) -> Body:
         """The pod as it is once it is bound, or refused without anybody who leaves for it.
 
-        One whose victims are gone may sleep on: rule 3.
+        One that was nominated before needs no room made: its refusal is waited for. One whose
+        victims are gone may sleep on: rule 5.
         """
         nominated: Body = {}
         while True:
@@ -211,8 +205,9 @@ class KubeScheduler:
             self._note(change, body)
             if body["metadata"]["uid"] != uid:
                 continue
-            waits = not body["status"].get("conditions")
-            if body["status"].get("nominatedNodeName"):
+            reasons = [own.get("reason", "") for own in body["status"].get("conditions", ())]
+            waits = reasons in ([], ["SchedulingGated"])
+            if body["status"].get("nominatedNodeName") and not promised:
                 nominated, waits = body, True
             if body["spec"].get("nodeName") or not waits:
                 answer: Body = body
@@ -221,17 +216,19 @@ class KubeScheduler:
     def _note(self, change: str, body: Body) -> None:
         if body["kind"] == "PersistentVolumeClaim":
             self._provision(body)
+        elif key_of(body) in self._promised:
+            self._promised[key_of(body)] = body
         elif change == "DELETED":
-            self.bound.pop(_key(body), None)
+            self.bound.pop(key_of(body), None)
         elif body["spec"].get("nodeName"):
-            self.bound[_key(body)] = body
+            self.bound[key_of(body)] = body
 
     def _provision(self, claim: Body) -> None:
         selected = claim["metadata"].get("annotations", {}).get(_SELECTED)
         if not selected or claim["spec"].get("volumeName"):
             return
         meta, spec = claim["metadata"], claim["spec"]
-        name = f"made-for-{meta['name']}"
+        name, space = f"made-for-{meta['name']}", meta["namespace"]
         volume = {
             "metadata": {"name": name},
             "spec": {
@@ -239,10 +236,10 @@ class KubeScheduler:
                 "capacity": spec["resources"]["requests"],
                 "storageClassName": spec["storageClassName"],
                 "csi": {"driver": DRIVER, "volumeHandle": name},
-                "claimRef": {"namespace": "d", "name": meta["name"], "uid": meta["uid"]},
+                "claimRef": {"namespace": space, "name": meta["name"], "uid": meta["uid"]},
             },
         }
-        self.admin.ask("POST", _VOLUMES, volume)
+        self.admin.ask("POST", VOLUMES, volume)
 
     def _totals(self, pod: str) -> dict[str, int]:
         with self._log.open("rb") as file:
@@ -256,10 +253,15 @@ class KubeScheduler:
         }
 
 
-def _key(body: Body) -> str:
-    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
-
-
-def _is_ready(pod: Body) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any((own["type"], own["status"]) == ("Ready", "True") for own in conditions)
+def _resized(container: Body) -> Body:
+    """The state of a container that runs with other amounts than are wanted now."""
+    amounts = {"cpu": "1700m", "memory": "700Mi"}
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+        "allocatedResources": amounts,
+        "resources": {"requests": {**amounts, "cpu": "900m"}},
+    }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -172,6 +172,19 @@ class Cycle:
         with self.sight(pod) as view:
             known = self.dry_runs.of(view.pod_class, pod.priority).refusals
             return crowding.refused_beside(self.columns, view, known, promised)
+
+    def crowded_out(
+        self, pod: Pod, rows: Iterable[int], promised: Callable[[int], Sequence[Pod]]
+    ) -> dict[int, Verdict]:
+        """Refusals of those of these nodes that would count in the scores of others."""
+        with self.sight(pod) as view:
+            known = self.dry_runs.of(view.pod_class, pod.priority).refusals
+            verdicts = {
+                row: crowding.beside(self.columns, view, row, guests, known)
+                for row in view.compared(rows)
+                if (guests := promised(row))
+            }
+        return {row: verdict for row, verdict in verdicts.items() if verdict is not None}
 
     def crowded(
         self, pod: Pod, alone: Mapping[int, Verdict], guests: Mapping[int, Sequence[Pod]]

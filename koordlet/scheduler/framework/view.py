@@ -10,7 +10,7 @@ the nodes. Contextual and normalised plugins add a few passes over all nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -235,6 +235,16 @@ class View:
         for weight, score, raw in varying:
             totals = totals + weight * score.final(raw[rows], rows)
         return Scored(rows, totals)
+
+    def compared(self, rows: Iterable[int]) -> list[int]:
+        """Those of these rows that are feasible, where each counts in the scores of the others."""
+        if self.refused is not None:
+            return []
+        filters, varying = self._active()
+        if not varying:
+            return []
+        passing = self._passing(filters)
+        return [row for row in rows if passing[row]]
 
     def late(self) -> Rows:
         """The rows that a sample of the feasible nodes takes last."""

@@ -295,17 +295,17 @@ class Core:
         Those that do not, with the reason, are among the nodes that preemption may help.
         ``outside``: nodes that are not looked at, and why.
         """
-        promised = dict(outside)
+        before = functools.partial(self._before, pod)
+        promised = {**preemptors.crowded_out(self, cycle, pod, before), **outside}
         while True:
             row = cycle.choose(pod, promised)
-            guests = self._before(pod, row) if row >= 0 and self.nominated else ()
+            guests = before(row) if row >= 0 and self.nominated else ()
             if not guests:
                 return row, promised
             verdict = cycle.beside(pod, row, guests)
             if verdict is None:
                 return row, promised
             if len(promised) == len(outside):
-                before = functools.partial(self._before, pod)
                 promised = cycle.refused_beside(pod, before) | promised
             promised[row] = verdict
 

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from koordlet.scheduler.cluster.columns import concerns_reservations
@@ -55,6 +55,15 @@ class Core(Protocol):
 
     def wake(self, event: ClusterEvent, now: float, awake: Awake | None = None) -> None:
         """Wake the pods that an event may help."""
+
+
+def crowded_out(
+    core: Core, cycle: Cycle, pod: Pod, promised: Callable[[int], Sequence[Pod]]
+) -> dict[int, Verdict]:
+    """Nodes that count in no score, because of the pods that are nominated for them."""
+    rows = core.pod_cache.columns.rows
+    nominated = (rows[node] for node in core.nominated if node in rows)
+    return cycle.crowded_out(pod, nominated, promised) if core.nominated else {}
 
 
 def failure(core: Core, cycle: Cycle, pod: Pod, promised: dict[int, Verdict]) -> Failure:

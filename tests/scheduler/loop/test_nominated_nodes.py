@@ -41,3 +41,21 @@ def test_reasons_of_a_node_that_refuses_a_pod_anyway_include_its_nominated_pods(
         refusal = cluster.core.step(cluster.now)
         assert isinstance(refusal, Refusal)
         assert refusal.message.startswith(f"0/1 nodes are available: {reasons}. ")
+
+
+def test_a_node_that_is_promised_to_others_counts_in_no_score() -> None:
+    """Taints are compared with the worst of the nodes that are feasible: four here, or one."""
+    cluster = Cluster()
+
+    def taints(count: int) -> list[Any]:
+        return [{"key": f"k{at}", "effect": "PreferNoSchedule"} for at in range(count)]
+
+    for name, count in (("loaded", 0), ("tainted", 1), ("promised", 4)):
+        cluster.node(name, spec={"taints": taints(count)})
+    cluster.pod("runs", on="loaded", cpu="3600m", memory="7Gi")
+    nominated: dict[str, Any] = {"status": {"nominatedNodeName": "promised"}}
+    cluster.pod("guest", cpu="4", priority=9, schedulingGates=[{"name": "g"}], **nominated)
+    cluster.pod("late", cpu="100m", memory="100Mi")
+    cluster.settle()
+
+    assert cluster.place("late") == "loaded"
