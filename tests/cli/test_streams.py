@@ -158,6 +158,23 @@ def test_a_service_goes_on_beside_a_log_that_nobody_reads(command: str) -> None:
         assert (done.returncode, set(pipe.read())) == (2, {"x"})
 
 
+@pytest.mark.parametrize(
+    ("words", "serves"),
+    [
+        ("run --config x", True),
+        ("restore --after-wait u", True),
+        ("restore --config x --when-overdue", True),
+        ("restore --config --after", False),
+        ("config --after-stop", False),
+        ("restore", False),
+        ("", False),
+    ],
+)
+def test_who_restores_for_a_person_waits_for_a_pager(words: str, *, serves: bool) -> None:
+    """``koordlet restore 2>&1 | less`` is read when its reader likes."""
+    assert streams.serves(words.split()) is serves
+
+
 def test_a_service_says_all_to_a_log_that_is_read() -> None:
     """Also more than one write to a pipe takes at once."""
     code = (

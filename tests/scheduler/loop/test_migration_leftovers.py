@@ -87,6 +87,21 @@ def test_room_is_given_back_unless_its_workload_lacks_pods_or_one_of_them_waits(
     schedulers.run(body())
 
 
+def test_reservations_that_no_job_made_or_nobody_can_read_stay(ram: Path) -> None:
+    """They are somebody else's, whatever there is to be swept beside them."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await fill(world, 1)
+            await world.store.create(kinds.RESERVATIONS, reservations.reservation("theirs"))
+            made = {"annotations": {room.JOB: "j"}}
+            odd = reservations.reservation("odd", meta=made, ttl="soon")
+            await world.store.create(kinds.RESERVATIONS, odd)
+            assert [objects.text(each, "name") for each in await swept(world)] == ["odd", "theirs"]
+
+    schedulers.run(body())
+
+
 @pytest.mark.parametrize(
     ("replicas", "placed", "comes"), [(1, 1, False), (2, 1, True), (0, 0, False), (1, 0, True)]
 )
