@@ -222,14 +222,16 @@ def index(operand: Any, place: Any) -> Any:
             raise EvaluationError(f"no such key: {place}") from None
     if kind is list:
         number = place if type(place) in cel_values.NUMBERS else None
-        if number is None or not math.isfinite(number) or number != int(number):
+        if number is None:
             raise EvaluationError(f"unsupported index type '{cel_values.type_name(place)}' in list")
+        if not math.isfinite(number) or number != int(number):
+            raise EvaluationError(f"unsupported index value {number} in list")
         if not 0 <= number < len(operand):
             raise EvaluationError(f"index out of bounds: {place}")
         return operand[int(number)]
     if kind is cel_values.Optional:
         return _optional_index(operand, place)
-    raise EvaluationError("no such overload")
+    raise EvaluationError(f"no such key: {place}")
 
 
 def _index_kind(kind: str) -> str:
@@ -244,8 +246,8 @@ def _optional_kind(kind: str) -> str:
 
 def _optional_index(operand: Any, place: Any) -> cel_values.Optional:
     if type(operand) is cel_values.Optional:
-        if not operand.present:
-            return operand
+        if not cel_values.contains_place(operand, place):
+            return cel_values.NONE
         operand = operand.value
     if not cel_values.contains_place(operand, place):
         return cel_values.NONE
