@@ -92,7 +92,16 @@ class Compiler:
                 return literal(cel_values.TypeValue(str(node.value)))
             raise undeclared(node)
         place, kind = known
-        return cel_values.CompiledNode(lambda frame: frame[place], kind)
+        if kind in self._objects:
+            return cel_values.CompiledNode(lambda frame: frame[place], kind)
+
+        def run(frame: Frame) -> Any:
+            value = frame[place]
+            if type(value) is EvaluationError:
+                raise value  # of ``cel.bind``: it counts only where it is needed
+            return value
+
+        return cel_values.CompiledNode(run, kind)
 
     def select(self, node: Node) -> cel_values.CompiledNode:
         field = str(node.value)
