@@ -18,19 +18,9 @@ from koordlet.scheduler.claims import cel_functions, cel_macros, cel_values
 from koordlet.scheduler.claims.cel_syntax import CompileError, Node
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
-_TYPES = [
-    "bool",
-    "bytes",
-    "double",
-    "dyn",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "type",
-    "uint",
-]
+_TYPES = frozenset(
+    ("bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint")
+)
 _NUMBERS = frozenset(("int", "uint", "double"))
 _SUMS = frozenset(("int", "uint", "double", "string", "bytes", "list"))
 _ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes"))
