@@ -52,9 +52,9 @@ def address(text: str) -> IPAddress:
     except ValueError as error:
         raise EvaluationError(f"{words}: unable to parse IP") from error
     if "%" in text:
-        raise EvaluationError(f"{words}: IP address with zone value is not allowed")
+        raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
     if getattr(value, "ipv4_mapped", None) is not None:
-        raise EvaluationError(f"{words}: IPv4-mapped IPv6 address is not allowed")
+        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return IPAddress(value)
 
 

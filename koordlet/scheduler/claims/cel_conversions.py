@@ -21,8 +21,8 @@ _FLOAT = re.compile(
 #: Powers of ten between which Go writes no exponent.
 _LEAST_POWER, _FIRST_POWER = -4, 6
 _TRUTHS = {
-    **dict.fromkeys(("1", "t", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "false", "FALSE", "False"), False),
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
 
 

@@ -18,19 +18,9 @@ from koordlet.scheduler.claims import cel_functions, cel_macros, cel_values
 from koordlet.scheduler.claims.cel_syntax import CompileError, Node
 from koordlet.scheduler.claims.cel_values import EvaluationError, Frame, Run
 
-_TYPES = [
-    "bool",
-    "bytes",
-    "double",
-    "dyn",
-    "int",
-    "list",
-    "map",
-    "null_type",
-    "string",
-    "type",
-    "uint",
-]
+_TYPES = frozenset(
+    ("bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint")
+)
 _NUMBERS = frozenset(("int", "uint", "double"))
 _SUMS = frozenset(("int", "uint", "double", "string", "bytes", "list"))
 _ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes"))
@@ -92,7 +82,16 @@ class Compiler:
                 return literal(cel_values.TypeValue(str(node.value)))
             raise undeclared(node)
         place, kind = known
-        return cel_values.CompiledNode(lambda frame: frame[place], kind)
+        if kind in self._objects:
+            return cel_values.CompiledNode(lambda frame: frame[place], kind)
+
+        def run(frame: Frame) -> Any:
+            value = frame[place]
+            if type(value) is EvaluationError:
+                raise value  # of ``cel.bind``: it counts only where it is needed
+            return value
+
+        return cel_values.CompiledNode(run, kind)
 
     def select(self, node: Node) -> cel_values.CompiledNode:
         field = str(node.value)
@@ -222,14 +221,16 @@ def index(operand: Any, place: Any) -> Any:
             raise EvaluationError(f"no such key: {place}") from None
     if kind is list:
         number = place if type(place) in cel_values.NUMBERS else None
-        if number is None or not math.isfinite(number) or number != int(number):
+        if number is None:
             raise EvaluationError(f"unsupported index type '{cel_values.type_name(place)}' in list")
+        if not math.isfinite(number) or number != int(number):
+            raise EvaluationError(f"unsupported index value {number} in list")
         if not 0 <= number < len(operand):
             raise EvaluationError(f"index out of bounds: {place}")
         return operand[int(number)]
     if kind is cel_values.Optional:
         return _optional_index(operand, place)
-    raise EvaluationError("no such overload")
+    raise EvaluationError(f"no such key: {place}")
 
 
 def _index_kind(kind: str) -> str:
@@ -244,8 +245,8 @@ def _optional_kind(kind: str) -> str:
 
 def _optional_index(operand: Any, place: Any) -> cel_values.Optional:
     if type(operand) is cel_values.Optional:
-        if not operand.present:
-            return operand
+        if not cel_values.contains_place(operand, place):
+            return cel_values.NONE
         operand = operand.value
     if not cel_values.contains_place(operand, place):
         return cel_values.NONE

@@ -51,15 +51,25 @@ def _extreme(frame: Frame, values: list[Any], name: str, wanted: int) -> Any:
     extreme = values[0]
     # Also of a single one it is asked whether it has an order.
     for value in values:
-        if cel_values.order(value, extreme) == wanted:
+        if _order(value, extreme) == wanted:
             extreme = value
     return extreme
+
+
+def _order(left: Any, right: Any) -> int:
+    """The order of two elements; of two types neither is before the other."""
+    try:
+        return cel_values.order(left, right)
+    except EvaluationError:
+        if {type(left), type(right)} <= cel_values.ORDERED:
+            return 0
+        raise
 
 
 def is_sorted(frame: Frame, values: list[Any]) -> bool:
     """Whether no element is larger than the next."""
     cel_values.charge(frame, len(values))
-    return all(cel_values.order(*pair) != 1 for pair in itertools.pairwise(values))
+    return all(_order(*pair) != 1 for pair in itertools.pairwise(values))
 
 
 def index_of(frame: Frame, values: list[Any], wanted: Any) -> int:
@@ -82,8 +92,13 @@ def _place(frame: Frame, places: Any, wanted: Any) -> int:
 
 def part(frame: Frame, values: list[Any], begin: int, end: int) -> list[Any]:
     """The elements from a place to before another."""
-    if not 0 <= begin <= end <= len(values):
-        raise EvaluationError(f"invalid slice range {begin}:{end} of {len(values)} elements")
+    words = f"cannot slice({begin}, {end})"
+    if min(begin, end) < 0:
+        raise EvaluationError(f"{words}, negative indexes not supported")
+    if begin > end:
+        raise EvaluationError(f"{words}, start index must be less than or equal to end index")
+    if end > len(values):
+        raise EvaluationError(f"{words}, list is length {len(values)}")
     return _copied(frame, values[begin:end])
 
 

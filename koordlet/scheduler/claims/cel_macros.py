@@ -65,7 +65,10 @@ def _bind(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
     (place,), (body,) = compiler.inside(node.children[1:2], [bound.type], node.children[3:])
 
     def run(frame: Frame) -> Any:
-        frame[place] = bound.run(frame)
+        try:
+            frame[place] = bound.run(frame)
+        except EvaluationError as error:
+            frame[place] = error
         return body.run(frame)
 
     return run, body.type

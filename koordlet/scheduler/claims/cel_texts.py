@@ -43,10 +43,10 @@ def char_at(text: str, place: int) -> str:
 
 
 def index_of(text: str, part: str, begin: int = 0) -> int:
-    """Where a part is first, from a place on; -1: nowhere."""
+    """Where a part is first, from a place on; -1: nowhere, also behind the end."""
     if not part:
         return begin
-    _check(begin, len(text) - 1 if text else 0)
+    _check(begin, max(begin, 0))
     return text.find(part, begin)
 
 
@@ -56,8 +56,8 @@ def last_index_of(text: str, part: str, begin: int | None = None) -> int:
         return text.rfind(part)
     if not part:
         return begin
-    _check(begin, len(text) - 1 if text else 0)
-    return text.rfind(part, 0, begin + len(part))
+    _check(begin, max(begin, 0))
+    return text.rfind(part, 0, begin + len(part)) if begin < len(text) else -1
 
 
 def substring(text: str, begin: int, end: int | None = None) -> str:

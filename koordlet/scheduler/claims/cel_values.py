@@ -112,6 +112,8 @@ _NAMES: dict[type, str] = {
     Amount: "kubernetes.Quantity",
     SemanticVersion: "kubernetes.Semver",
 }
+#: Types of the language itself.
+_OF_CEL = _NAMES.keys() - {Amount, SemanticVersion}
 _VERSION = re.compile(
     r"(0|[1-9]\d*)(?:\.(0|[1-9]\d*))?(?:\.(0|[1-9]\d*))?"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
@@ -184,13 +186,17 @@ def optional_of(kind: str) -> str:
 
 
 def contains_place(operand: Any, place: Any) -> bool:
-    """Whether an index would find something."""
+    """Whether an index would find something; what may be absent has no places in a scalar."""
+    if type(operand) is Domains:
+        # Every domain is there, most of them without attributes; ``in`` says otherwise.
+        return type(place) is str
     if isinstance(operand, dict):
         return key(place) in operand
     if type(operand) is list:
         return type(place) in NUMBERS and 0 <= place < len(operand)
     if type(operand) is Optional:
-        return operand.present and contains_place(operand.value, place)
+        held = operand.value
+        return isinstance(held, dict | list | Optional) and contains_place(held, place)
     raise EvaluationError("no such overload")
 
 
@@ -215,20 +221,21 @@ def equal(frame: Frame, left: Any, right: Any) -> bool:
         return bool(left == right)
     if kind in NUMBERS and other in NUMBERS:
         return bool(left == right)
+    if right is not None and kind not in _OF_CEL:
+        # Kubernetes' own types are compared with themselves alone; from the other side all differ.
+        raise EvaluationError("no such overload")
     return isinstance(left, dict) and isinstance(right, dict) and left == right
 
 
 def order(left: Any, right: Any) -> int:
     """-1, 0 or 1; only values of one kind have an order. ``NaN`` has none: 2."""
     kind, other = type(left), type(right)
-    if not ((kind is other and kind in _ORDERED) or (kind in NUMBERS and other in NUMBERS)):
+    if not ((kind is other and kind in ORDERED) or (kind in NUMBERS and other in NUMBERS)):
         raise EvaluationError("no such overload")
-    if kind is Amount:
-        left, right = left.value, right.value
     return -1 if left < right else 1 if left > right else 0 if left == right else 2
 
 
-_ORDERED = frozenset((bool, str, bytes, int, Uint, float))
+ORDERED = frozenset((bool, str, bytes, int, Uint, float))
 
 
 def add(frame: Frame, left: Any, right: Any) -> Any:
@@ -308,19 +315,20 @@ def version(text: str, *, normalise: bool = False) -> SemanticVersion:
         text = re.sub(r"(^|\.)0+(?=\d)", r"\1", text.strip().removeprefix("v"))
     match = _VERSION.fullmatch(text) if len(text) <= 256 else None
     if match is None or not (normalise or match.group(3)):
-        raise EvaluationError(f"parse semantic version: Invalid semantic version '{text[:64]}'")
+        if text.count(".") < 2 and not normalise:
+            raise EvaluationError("No Major.Minor.Patch elements found")
+        raise EvaluationError(f"Invalid semantic version '{text[:64]}'")
     numbers = (int(match.group(1)), int(match.group(2) or 0), int(match.group(3) or 0))
     pre = []
     for identifier in (match.group(4) or "").split("."):
         if identifier.isdigit():
             if identifier != "0" and identifier.startswith("0"):
                 raise EvaluationError(
-                    "parse semantic version: Numeric PreRelease version must not contain leading"
-                    f' zeroes "{identifier}"'
+                    f'Numeric PreRelease version must not contain leading zeroes "{identifier}"'
                 )
             pre.append((0, int(identifier), ""))
         elif identifier:
             pre.append((1, 0, identifier))
     if max(numbers) > cel_syntax.UINT_MOST:
-        raise EvaluationError(f"parse semantic version: value out of range '{text[:64]}'")
+        raise EvaluationError(f"value out of range '{text[:64]}'")
     return SemanticVersion(numbers, tuple(pre))

@@ -48,8 +48,8 @@ def test_expression_over_addresses_is_true(expression: str) -> None:
     ("expression", "message"),
     [
         ('ip("x") == ip("::1")', "unable to parse IP"),
-        ('ip("fe80::1%eth0").isLoopback()', "IP address with zone value is not allowed"),
-        ('ip("::ffff:1.2.3.4").isLoopback()', "IPv4-mapped IPv6 address is not allowed"),
+        ('ip("fe80::1%eth0").isLoopback()', "with zone value is not allowed"),
+        ('ip("::ffff:1.2.3.4").isLoopback()', "is not allowed"),
         ('cidr("1.2.3.4/33").prefixLength() == 1', "prefix length out of range"),
         ('cidr("1.2.3.4").prefixLength() == 1', "no '/' and number of bits behind an address"),
     ],

@@ -43,7 +43,7 @@ def test_double_is_spelled_as_go_spells_it(number: float, text: str) -> None:
         'int(1.9) == 1 && int(-1.9) == -1 && int("-7") == -7 && int(7u) == 7',
         'string(1.5) == "1.5" && string(b"a") == "a" && string(true) == "true"',
         r'bytes("é") == b"\xc3\xa9" && bytes(b"a").size() == 1',
-        'bool("t") && bool("TRUE") && !bool("False") && bool(true)',
+        'bool("t") && bool("T") && bool("TRUE") && !bool("False") && bool(true)',
         'quantity("1Gi").asApproximateFloat() > 1e9 && quantity("1").add(1) == quantity("2")',
         'quantity("5").sub(2).sub(quantity("1")) == quantity("2")',
     ],

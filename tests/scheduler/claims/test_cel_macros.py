@@ -29,6 +29,7 @@ _GPU = 'device.attributes["gpu"]'
         "{true: 1}.transformMap(k, v, v) == {true: 1} && {true: 1}.all(k, v, k)",
         '{"a": 1}.transformMapEntry(k, v, {v: k}) == {1: "a"}',
         "[1, 2].exists(i, v, v / (v - 1) == 2) && ![1, 2].all(i, v, v / (v - 1) == 3)",
+        "cel.bind(x, 1 / 0, true) && cel.bind(x, 1 / 0, x == 1 || true)",
         f'{_GPU}.filter(name, name == "b")[0] == "b"',
     ],
 )
@@ -41,6 +42,7 @@ def test_macro_is_true(expression: str) -> None:
     ("expression", "message"),
     [
         ("[1, 1].exists(i, v, v / (v - 1) == 2)", "division by zero"),
+        ("cel.bind(x, 1 / 0, x == 1)", "division by zero"),
         ("[1].all(i, v, dyn(1))", "no such overload"),
         ("[1].existsOne(i, v, dyn(1))", "no such overload"),
         ("dyn(1).all(i, v, true)", "got 'types.Int', expected iterable type"),

@@ -24,6 +24,10 @@ _GPU = 'device.attributes["gpu"]'
         f"{_GPU}.?ok.orValue(false) && !{_GPU}.?absent.orValue(false)",
         f"{_GPU}.?model.hasValue() && !{_GPU}[?'absent'].hasValue()",
         'device.attributes[?"unknown"].?x.orValue(true)',
+        # Every domain is there, and some have attributes.
+        'device.attributes[?"unknown"].hasValue() && has(device.attributes.unknown)',
+        '!("unknown" in device.attributes)',
+        f"!has({_GPU}.?model.x) && !{_GPU}.?model.?x.hasValue()",
         f"{_GPU}.?v.value().major() == 1",
         'device.capacity["gpu"].?memory.orValue(quantity("0")).isGreaterThan(quantity("1Mi"))',
         'device.capacity["gpu"].?cores.orValue(quantity("0")).sign() == 0',

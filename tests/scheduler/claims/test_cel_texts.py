@@ -55,7 +55,7 @@ def test_expression_over_texts_is_true(expression: str) -> None:
         ('"abc".substring(4) == ""', "index out of range: 4"),
         ('"abc".substring(2, 1) == ""', "invalid substring range. start: 2, end: 1"),
         ('"abc".indexOf("b", -1) == 1', "index out of range: -1"),
-        ('"abc".lastIndexOf("b", 3) == 1', "index out of range: 3"),
+        ('"abc".lastIndexOf("b", -1) == 1', "index out of range: -1"),
         ('[1].join() == ""', "no such overload"),
         ('"a".matches("(")', "error parsing regexp: missing closing ): `(`"),
         ('"a".find("(") == ""', "Illegal regex: error parsing regexp: missing closing ): `(`"),
