@@ -233,11 +233,9 @@ def _wish(body: Body, path: str) -> Faults:
     yield from _most(body, f"{path}.tolerations", 16)
     for at, toleration in objects.each(body, f"{path}.tolerations"):
         yield from _word(toleration, f"{at}.operator", _OPERATORS)
-        yield from _word(toleration, f"{at}.effect", ("", *_EFFECTS[:2]))
-        exists = toleration.get("operator") == "Exists"
-        if not toleration.get("key") and not exists:
-            yield f"{at}.operator: must be Exists where there is no key"
-        if exists and toleration.get("value"):
+        # Unlike a pod's, one without a key may ask for a value, and one for the effect None is one.
+        yield from _word(toleration, f"{at}.effect", ("", *_EFFECTS))
+        if toleration.get("operator") == "Exists" and toleration.get("value"):
             yield f"{at}.value: must be empty with operator Exists"
     for name in objects.part(objects.part(body, "capacity"), "requests"):
         yield from _qualified(str(name), f"{path}.capacity.requests")
@@ -273,7 +271,8 @@ def _counters(body: Body, path: str) -> Faults:
 
 def _driver(body: Body, path: str) -> Faults:
     name = str(body.get("driver") or "")
-    if len(name) > _DOMAIN or not labels.is_subdomain(name):
+    # Of drivers alone, letters may be large.
+    if len(name) > _DOMAIN or not labels.is_subdomain(name.lower()):
         yield f"{path}: {name[:100]!r} is not a DNS subdomain of at most {_DOMAIN} characters"
 
 

@@ -44,9 +44,10 @@ TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
         kit.resource_slice(
             pool="a/b", allNodes=True, sharedCounters=[{"name": "s", "counters": {"c": {}}}]
         ),
-        kit.device_class("gpu", "true", config=[{"opaque": {"driver": "d", "parameters": {}}}]),
+        kit.device_class("gpu", "true", config=[{"opaque": {"driver": "D.x", "parameters": {}}}]),
         kit.claim(
             kit.request("r", "true", count=3, tolerations=[{"operator": "Exists"}]),
+            kit.request("t", tolerations=[{"value": "a"}, {"key": "k", "effect": "None"}]),
             kit.first_available("s", kit.wish("x"), kit.wish("y", allocationMode="All")),
             constraints=[{"requests": ["r", "s/x"], "matchAttribute": "gpu.example/model"}],
             config=[{"requests": ["s"], "opaque": {"driver": "d", "parameters": {}}}],
@@ -130,7 +131,7 @@ def test_a_device_beyond_the_limits_is_named(device: Body, fault: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"driver": "D"}, "spec.driver: 'D' is not a DNS subdomain of at most 63 characters"),
+        ({"driver": "D_"}, "spec.driver: 'D_' is not a DNS subdomain of at most 63 characters"),
         ({"driver": "d" * 64}, "is not a DNS subdomain of at most 63 characters"),
         (
             {"pool": {"name": "a//b", "resourceSliceCount": 1}},
@@ -215,7 +216,10 @@ def test_a_slice_beyond_the_limits_is_named(changes: Body, fault: str) -> None:
             claim(kit.request(tolerations=[{"key": "a", "operator": "Gt"}])),
             "tolerations[0].operator: 'Gt' is none of Exists, Equal",
         ),
-        (claim(kit.request(tolerations=[{"value": "a"}])), "must be Exists where there is no"),
+        (
+            claim(kit.request(tolerations=[{"key": "a", "effect": "Some"}])),
+            "tolerations[0].effect: 'Some' is none of",
+        ),
         (
             claim(kit.request(tolerations=[{"operator": "Exists", "value": "a"}])),
             "value: must be empty with operator Exists",
