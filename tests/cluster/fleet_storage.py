@@ -25,7 +25,7 @@ _CLASSES = (
     ("tracked", TRACKED, True),
     ("at-once", DRIVER, False),
 )
-_NETS = 6
+_KEPT = 6
 #: The driver that has taken over a kind of disk, and how a node says so.
 _DISKS, _TAKEN_OVER = "pd.csi.storage.gke.io", "kubernetes.io/gce-pd"
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -52,7 +52,8 @@ def storage(roll: random.Random) -> dict[str, list[Body]]:
         ],
         "/api/v1/persistentvolumes": [
             *(_volume(f"disk-{at}", "local", roll) for at in range(8)),
-            *(_volume(f"net-{at}", "at-once", roll) for at in range(_NETS)),
+            *(_volume(f"net-{at}", "at-once", roll) for at in range(6)),
+            *(_kept(f"kept-{at}", roll) for at in range(_KEPT)),
             *_odd_volumes(),
         ],
         "/api/v1/namespaces/d/persistentvolumeclaims": [
@@ -70,10 +71,10 @@ def node_drivers(count: int, roll: random.Random) -> dict[str, list[Body]]:
             "spec": {
                 "attacher": DRIVER,
                 "nodeName": f"n{roll.randrange(count)}",
-                "source": {"persistentVolumeName": f"net-{at % _NETS}"},
+                "source": {"persistentVolumeName": f"kept-{at % _KEPT}"},
             },
         }
-        for at in range(2 * _NETS)
+        for at in range(2 * _KEPT)
     ]
     return {
         f"{_GROUP}/csinodes": [
@@ -122,6 +123,16 @@ def _volume(name: str, storage_class: str, roll: random.Random) -> Body:
     spec["local"] = {"path": f"/{name}"}
     spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
     return {"metadata": {"name": name}, "spec": spec}
+
+
+def _kept(name: str, roll: random.Random) -> Body:
+    """A volume that no claim gets.
+
+    One that is attached before a pod of the node has it counts twice for kube-scheduler 1.36.
+    """
+    volume = _volume(name, "at-once", roll)
+    volume["spec"]["claimRef"] = {"namespace": "d", "name": f"nobody-made-{name}"}
+    return volume
 
 
 def _claim(name: str, roll: random.Random) -> Body:
