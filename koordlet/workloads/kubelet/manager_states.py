@@ -8,7 +8,7 @@ Rules:
 4. An entry that is no CPU list refuses the file: to leave it out would free CPUs that are held.
 5. From 1.36 on a kubelet may hold CPUs and memory for whole pods (PodLevelResourceManagers). Its
    dump has a field more, also where no pod holds anything and the file does not show it. Where one
-   does, Go prints what no file has, and the checksum is not looked at.
+   does, the checksum is not looked at: that gate is alpha there, and later kubelets have rule 6.
 6. Later kubelets have everything in a text, with a checksum of its own, and read nothing else: what
    stands beside it is for older ones, and lacks the memory of whole pods.
 
