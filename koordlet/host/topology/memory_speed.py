@@ -26,7 +26,7 @@ _HEAD = struct.Struct("<BBH")
 #: text), speed and configured speed in million transfers per second.
 _WIDTH, _SIZE, _BANK, _SPEED, _CONFIGURED = 0x0A, 0x0C, 0x11, 0x15, 0x20
 _UNKNOWN = (0, 0xFFFF)
-_OF_MODULE = re.compile(r"[ _-]*dimm.*\Z", re.IGNORECASE)
+_CHANNEL = re.compile(r"(channel[ _-]*[a-z0-9]+?)[ _-]*dimm.*\Z", re.IGNORECASE)
 #: Modules on one channel.
 _MOST = 3
 
@@ -89,7 +89,7 @@ def _module(body: bytes, texts: list[bytes]) -> Module | None:
     number = body[_BANK]
     bank = texts[number - 1].decode("latin-1").strip() if 0 < number <= len(texts) else ""
     return Module(
-        bank=_OF_MODULE.sub("", bank),
+        bank=_CHANNEL.sub(r"\1", bank),
         speed=0 if speed in _UNKNOWN else speed,
         width=0 if width in _UNKNOWN else width // 8,
     )

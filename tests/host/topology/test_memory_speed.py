@@ -42,6 +42,8 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         # The module is named behind its channel: two on each of two channels.
         (b"".join(module(f"P0_Node0_Channel{n // 2}_Dimm{n % 2}", 3200) for n in range(4)), 51.2),
         (module("DIMM A", 3200) + module("DIMM B", 3200), 51.2),
+        # The module is named behind its socket: who knows its channel?
+        (b"".join(module(f"CPU{n // 2}_DIMM_{'AB'[n % 2]}1", 3200) for n in range(4)), 102.4),
         # Names of sockets: a channel has three modules at most.
         (b"".join(module(f"NODE {n}", 3200) for n in "11112222"), 204.8),
         # An empty slot is nothing.
@@ -57,6 +59,7 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         "no name",
         "modules",
         "modules alone",
+        "modules of sockets",
         "sockets",
         "empty slot",
         "no speed",
