@@ -37,7 +37,7 @@ if typing.TYPE_CHECKING:
 #: The section of a configuration that names the state directory, and its name there: of a file
 #: that is no YAML any more, too.
 _STATE = re.compile(r"^state:(.*(?:\n(?:[ \t#].*)?)*)", re.MULTILINE)
-_DIRECTORY = re.compile(r"^(?:.*[{,])?[ \t]*dir:[ \t]*[\"']?(/[^\"'\s,}#]*)", re.MULTILINE)
+_DIRECTORY = re.compile(r"^(?:[^#\n]*[{,])?[ \t]*dir:[ \t]*[\"']?(/[^\"'\s,}#]*)", re.MULTILINE)
 #: What stays in force where a running agent refuses a file.
 AS_BEFORE = "what it said before"
 

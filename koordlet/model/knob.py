@@ -192,11 +192,14 @@ CPU_PRESSURE = on_v2("cpu.pressure", controller="", access=Access.READ, since="4
 
 #: Of x86, and of other architectures as their kernels are built.
 _PAGES = (1 << 12, 1 << 14, 1 << 16)
+#: As many pages as the kernel can count are no limit: v2 shows ``max``, v1 their bytes.
+_ALL_PAGES = 2**63 - _PAGES[-1]
 #: Written and shown in bytes; the kernel rounds down to pages.
-_BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", pages=_PAGES)
-#: What v1 shows for no limit is the largest multiple of a page.
+_BYTES = forms.Number(
+    low=0, high=2**63 - 1, unlimited="max", also_unlimited=_ALL_PAGES, pages=_PAGES
+)
 _V1_BYTES = forms.Number(
-    low=0, high=2**63 - 1, unlimited="-1", also_unlimited=2**63 - _PAGES[-1], pages=_PAGES
+    low=0, high=2**63 - 1, unlimited="-1", also_unlimited=_ALL_PAGES, pages=_PAGES
 )
 _COUNT = forms.Number(low=0, high=2**63 - 1)
 _NEGATIVE = "negative, fractions: EINVAL; an empty line is 0; rounded down to pages"

@@ -73,7 +73,7 @@ class Knob:
         return self.v2 if unified else self.v1
 
     def same(self, wanted: str, other: str) -> bool:
-        """Whether two texts mean the same value (``one`` is asked for, ``other`` is there)."""
+        """Whether two texts mean the same value (``other`` is there)."""
         return wanted == other or self.form.same(wanted, other)
 
 

@@ -120,6 +120,7 @@ def test_without_any_good_one(place: Place, last: str | None, why: str) -> None:
         ("state:\n  # ours\n\n  handoverSeconds: 9\n  dir: {}\n", True),
         ("state: {{handoverSeconds: 9, dir: '{}'}}\n", True),
         ("state:\n  dir: {}  # ours\nmode: [\n", True),
+        ("state:\n  # before: {{dir: /old}}\n  dir: {}\n", True),
         ("report:\n  dir: {}\n", False),
         ("# state:\n#  dir: {}\n", False),
     ],

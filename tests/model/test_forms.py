@@ -28,6 +28,9 @@ BYTES = forms.Number(low=0, high=2**63 - 1, unlimited="max", pages=(4096,))
         ("memory.low", "8192", "0", False),
         ("memory.limit_in_bytes", "-1", "9223372036854710272", True),
         ("memory.max", "max", "max", True),
+        # The most pages that the kernel counts are no limit to it.
+        ("memory.max", "9223372036854775807", "max", True),
+        ("memory.max", "9223372036854644736", "max", False),
         ("memory.max", "0", "max", False),
         ("memory.limit_in_bytes", "-1", "9223372036854771712", True),
         ("memory.limit_in_bytes", "-1", "4096", False),

@@ -5,8 +5,8 @@ Does not cover: what a percentage of it is (``policy.resctrl.values``).
 
 The sum over channels of transfers per second times the width of the bus. Modules on one channel
 take turns, so a channel counts once; firmware names it in the bank locator (``P0 CHANNEL A``), some
-with the module behind it (``P0_Node0_Channel0_Dimm1``). Where that says nothing, the same of every
-module, or the same of more modules than a channel has (``NODE 1`` for all of a socket), each module
+with the module behind it (``P0_Node0_Channel0_Dimm1``). Where that says nothing, the socket alone
+(``NODE 1``), the same of every module, or the same of more modules than a channel has, each module
 counts as a channel of its own.
 """
 
@@ -26,7 +26,8 @@ _HEAD = struct.Struct("<BBH")
 #: text), speed and configured speed in million transfers per second.
 _WIDTH, _SIZE, _BANK, _SPEED, _CONFIGURED = 0x0A, 0x0C, 0x11, 0x15, 0x20
 _UNKNOWN = (0, 0xFFFF)
-_OF_MODULE = re.compile(r"[ _-]*dimm.*\Z", re.IGNORECASE)
+_CHANNEL = re.compile(r"(channel[ _-]*[a-z0-9]+?)[ _-]*dimm.*\Z", re.IGNORECASE)
+_SOCKET = re.compile(r"(node|socket|cpu|proc(essor)?)[ _-]*[0-9]+\Z", re.IGNORECASE)
 #: Modules on one channel.
 _MOST = 3
 
@@ -89,7 +90,7 @@ def _module(body: bytes, texts: list[bytes]) -> Module | None:
     number = body[_BANK]
     bank = texts[number - 1].decode("latin-1").strip() if 0 < number <= len(texts) else ""
     return Module(
-        bank=_OF_MODULE.sub("", bank),
+        bank="" if _SOCKET.match(bank) else _CHANNEL.sub(r"\1", bank),
         speed=0 if speed in _UNKNOWN else speed,
         width=0 if width in _UNKNOWN else width // 8,
     )

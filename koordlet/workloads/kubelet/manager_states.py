@@ -8,7 +8,9 @@ Rules:
 4. An entry that is no CPU list refuses the file: to leave it out would free CPUs that are held.
 5. From 1.36 on a kubelet may hold CPUs and memory for whole pods (PodLevelResourceManagers). Its
    dump has a field more, also where no pod holds anything and the file does not show it. Where one
-   does, Go prints what no file has, and the checksum is not looked at. Later kubelets write none.
+   does, the checksum is not looked at: that gate is alpha there, and later kubelets have rule 6.
+6. Later kubelets have everything in a text, with a checksum of its own, and read nothing else: what
+   stands beside it is for older ones, and lacks the memory of whole pods.
 
 The checksum is FNV-1a in 32 bits (draft-eastlake-fnv) over a text dump of the structure with the
 checksum zero: every value with its Go type, keys of maps sorted.
@@ -28,6 +30,7 @@ MEMORY_STATE = "memory_manager_state"
 _CHECKSUM = shapes.integer(0, 2**32 - 1)
 _UINT64 = shapes.integer(0, 2**64 - 1)
 _NODE = shapes.integer(0, 4095)
+_DAMAGED = "the checksum is wrong: the file is incomplete or damaged"
 
 #: Go's names of a table's fields, in the order of the dump, to the keys of the file.
 _TABLE = {
@@ -52,8 +55,13 @@ class NodeMemory:
 
 
 def _body(text: str, *texts: str) -> tuple[Mapping[str, object], list[str]]:
-    """A file, and some of its texts."""
+    """What counts of a file (rule 6), and some of its texts."""
     body = shapes.mapping(shapes.parse_bytes(text.encode(errors="surrogatepass")))
+    inner = shapes.text(shapes.find(body, "data") or "", [])
+    if inner:
+        if fnv1a(f"(string){inner}") != _CHECKSUM(shapes.find(body, "dataChecksum") or 0, []):
+            raise ValueError(_DAMAGED)
+        body = shapes.mapping(shapes.parse_bytes(inner.encode(errors="surrogatepass")))
     return body, [shapes.text(shapes.find(body, key) or "", []) for key in texts]
 
 
@@ -67,7 +75,7 @@ def _check(body: Mapping[str, object], dumped: str, older: str, of_pods: str) ->
         f"{head} PodEntries:(state.{of_pods})map[]{checksum}{tail}",
     )
     if recorded and recorded not in map(fnv1a, spellings):
-        raise ValueError("the checksum is wrong: the file is incomplete or damaged")
+        raise ValueError(_DAMAGED)
 
 
 def fnv1a(text: str) -> int:

@@ -42,8 +42,11 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         # The module is named behind its channel: two on each of two channels.
         (b"".join(module(f"P0_Node0_Channel{n // 2}_Dimm{n % 2}", 3200) for n in range(4)), 51.2),
         (module("DIMM A", 3200) + module("DIMM B", 3200), 51.2),
-        # Names of sockets: a channel has three modules at most.
-        (b"".join(module(f"NODE {n}", 3200) for n in "11112222"), 204.8),
+        # The module is named behind its socket: who knows its channel?
+        (b"".join(module(f"CPU{n // 2}_DIMM_{'AB'[n % 2]}1", 3200) for n in range(4)), 102.4),
+        # Names of sockets or boards: a channel has three modules at most, a socket may have two.
+        (b"".join(module(f"BOARD {n}", 3200) for n in "11112222"), 204.8),
+        (b"".join(module(f"Node{n}", 3200) for n in "1122"), 102.4),
         # An empty slot is nothing.
         (module("P0 CHANNEL A", 3200) + module("P0 CHANNEL B", 0, size=0), 25.6),
         # An emulator does not say how fast its memory is.
@@ -57,6 +60,8 @@ OTHER = b"\x01\x05\0\0\1maker\0\0"
         "no name",
         "modules",
         "modules alone",
+        "modules of sockets",
+        "boards",
         "sockets",
         "empty slot",
         "no speed",

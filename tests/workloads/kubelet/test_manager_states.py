@@ -108,6 +108,43 @@ def test_what_whole_pods_hold() -> None:
     assert sizes == {"u": [1024], "other": [512]}
 
 
+def test_a_text_with_a_checksum_of_its_own_counts_in_place_of_what_is_beside_it() -> None:
+    """As later kubelets read their files; this one and its checksum are of the kubelet's tests."""
+    table = dict(zip(manager_states._TABLE.values(), (2048, 512, 1536, 512, 1024), strict=True))
+    blocks = [{"numaAffinity": [0], "type": "memory", "size": 512}]
+    node = {"numberOfAssignments": 0, "memoryMap": {"memory": table}, "cells": []}
+    inner = {
+        "policyName": "static",
+        "machineState": {"0": node},
+        "entries": {"pod": {"container1": blocks}},
+        "podEntries": {"pod": {"memoryBlocks": blocks}},
+    }
+    text = json.dumps(inner, separators=(",", ":"))
+    body = {"policyName": "other", "entries": {"pod": {"containerX": blocks}}, "checksum": 1234}
+
+    state = manager_states.memory(json.dumps({**body, "data": text, "dataChecksum": 637296054}))
+
+    assert state.policy == "static"
+    assert list(state.entries["pod"]) == [""]
+    for damaged in ({"dataChecksum": 637296055}, {}, {"dataChecksum": 0}):
+        with pytest.raises(ValueError, match="checksum"):
+            manager_states.memory(json.dumps({**body, "data": text, **damaged}))
+
+
+def test_the_text_of_a_later_kubelet_names_the_cpus() -> None:
+    """What is beside it has no checksum there."""
+    text = '{"policyName":"static","defaultCpuSet":"0-1","podEntries":{"u":{"cpuSet":"4-5"}}}'
+    body = {"policyName": "static", "defaultCpuSet": "0-5", "checksum": 0, "data": text}
+    checksum = manager_states.fnv1a(f"(string){text}")
+
+    state = manager_states.cpus(json.dumps({**body, "dataChecksum": checksum}))
+
+    assert cpuset.CPUSet.parse("4-5") == state.of_pod("u")
+    assert str(state.default) == "0-1"
+    with pytest.raises(ValueError, match="checksum"):
+        manager_states.cpus(json.dumps({**body, "dataChecksum": checksum ^ 1}))
+
+
 @given(at=st.integers(0, len(MEMORY) - 1), digit=st.integers(0, 9))
 def test_no_change_of_a_digit_goes_unseen(at: int, digit: int) -> None:
     """A file with another number is refused, or says the same."""
