@@ -18,6 +18,8 @@ _MOST_DIGITS = 64
 _FLOAT = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
 )
+#: What doubles that are whole numbers of 64 bits do not reach.
+_INT_END, _UINT_END = 2.0**63, 2.0**64
 #: Powers of ten between which Go writes no exponent.
 _LEAST_POWER, _FIRST_POWER = -4, 6
 _TRUTHS = {
@@ -57,11 +59,15 @@ def floating(text: str) -> float:
 
 
 def truncated(kind: type, number: float) -> Any:
-    """An ``int`` or ``uint`` of a ``double``: what is behind the point goes."""
-    if not math.isfinite(number):
-        words = "integer overflow" if kind is int else "unsigned integer overflow"
-        raise EvaluationError(words)
-    return cel_values.bounded(kind, int(number))
+    """An ``int`` or ``uint`` of a ``double``: what is behind the point goes.
+
+    The double itself is in the bounds: none below zero is a ``uint``, and the least ``int`` is out.
+    """
+    if kind is int and not -_INT_END < number < _INT_END:
+        raise EvaluationError("integer overflow")
+    if kind is Uint and not 0 <= number < _UINT_END:
+        raise EvaluationError("unsigned integer overflow")
+    return kind(number)
 
 
 def spelled(number: float) -> str:

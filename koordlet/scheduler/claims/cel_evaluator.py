@@ -88,7 +88,9 @@ class Compiler:
         def run(frame: Frame) -> Any:
             value = frame[place]
             if type(value) is EvaluationError:
-                raise value  # of ``cel.bind``: it counts only where it is needed
+                # Of ``cel.bind``: it counts only where it is needed. A new one each time, because
+                # an error remembers every place where it was raised.
+                raise EvaluationError(*value.args)
             return value
 
         return cel_values.CompiledNode(run, kind)
@@ -302,7 +304,7 @@ def _operator(operator: str, runs: list[Run]) -> Run:  # noqa: PLR0911 -- one cl
         return _equality(left, right, wanted=operator == "==")
     if operator in _ORDERS:
         wanted = _ORDERS[operator]
-        return lambda frame: cel_values.order(left(frame), right(frame)) in wanted
+        return lambda frame: cel_values.order(frame, left(frame), right(frame)) in wanted
     if operator == "in":
         return lambda frame: _contains(frame, left(frame), right(frame))
     if operator == "_[_]":

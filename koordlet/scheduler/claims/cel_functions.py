@@ -6,6 +6,7 @@ Covers: choosing an overload by types. Does not cover: what is done to texts (``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ class Overload(NamedTuple):
     #: A type, or what makes one of those of the arguments.
     gives: cel_values.Gives
     run: Callable[..., Any]
-    #: What it costs beside reading texts.
+    #: What it costs beside reading texts and, unless it pays by itself, lists.
     cost: Callable[..., int] = lambda *_: 0
     #: It is handed the frame, to pay by itself.
     pays: bool = False
@@ -60,7 +61,8 @@ def call(fitting: Sequence[Overload], runs: Sequence[Run]) -> Run:
         kinds = [cel_values.type_name(value) for value in values]
         for overload in fitting:
             if overload.accepts(kinds):
-                cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) is str))
+                read = (str,) if overload.pays else (str, list)
+                cel_values.charge(frame, sum(len(v) // 10 for v in values if type(v) in read))
                 cel_values.charge(frame, overload.cost(*values))
                 paying = (frame, *values) if overload.pays else values
                 outcome = overload.run(*paying)
@@ -101,6 +103,14 @@ def _as_integer(amount: cel_values.Amount) -> int:
     return int(cel_values.bounded(int, int(amount.value)))
 
 
+def _as_float(amount: cel_values.Amount) -> float:
+    """The nearest ``double``; of what is beyond them, infinity."""
+    try:
+        return float(amount.value)
+    except OverflowError:
+        return math.inf if amount.value > 0 else -math.inf
+
+
 def _compared(kind: str, worth: Callable[[Any], Any]) -> dict[str, Overload]:
     takes = (kind, kind)
     return {
@@ -137,7 +147,7 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "isInteger": (_method((_QUANTITY,), "bool", lambda amount: amount.value.denominator == 1),),
     "asInteger": (_method((_QUANTITY,), "int", _as_integer),),
     "sign": (_method((_QUANTITY,), "int", lambda amount: (amount.value > 0) - (amount.value < 0)),),
-    "asApproximateFloat": (_method((_QUANTITY,), "double", lambda amount: float(amount.value)),),
+    "asApproximateFloat": (_method((_QUANTITY,), "double", _as_float),),
     **{
         name: tuple(
             _method((_QUANTITY, kind), _QUANTITY, lambda a, b, sign=sign: _sum(a, b, sign))

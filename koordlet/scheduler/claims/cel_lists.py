@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from koordlet.scheduler.claims import cel_syntax, cel_values
@@ -51,15 +51,15 @@ def _extreme(frame: Frame, values: list[Any], name: str, wanted: int) -> Any:
     extreme = values[0]
     # Also of a single one it is asked whether it has an order.
     for value in values:
-        if _order(value, extreme) == wanted:
+        if _order(frame, value, extreme) == wanted:
             extreme = value
     return extreme
 
 
-def _order(left: Any, right: Any) -> int:
+def _order(frame: Frame, left: Any, right: Any) -> int:
     """The order of two elements; of two types neither is before the other."""
     try:
-        return cel_values.order(left, right)
+        return cel_values.order(frame, left, right)
     except EvaluationError:
         if {type(left), type(right)} <= cel_values.ORDERED:
             return 0
@@ -69,24 +69,24 @@ def _order(left: Any, right: Any) -> int:
 def is_sorted(frame: Frame, values: list[Any]) -> bool:
     """Whether no element is larger than the next."""
     cel_values.charge(frame, len(values))
-    return all(_order(*pair) != 1 for pair in itertools.pairwise(values))
+    return all(_order(frame, *pair) != 1 for pair in itertools.pairwise(values))
 
 
 def index_of(frame: Frame, values: list[Any], wanted: Any) -> int:
     """Where an element is first; -1: nowhere."""
-    return _place(frame, enumerate(values), wanted)
+    return _place(frame, values, range(len(values)), wanted)
 
 
 def last_index_of(frame: Frame, values: list[Any], wanted: Any) -> int:
     """Where an element is last; -1: nowhere."""
-    return _place(frame, reversed(list(enumerate(values))), wanted)
+    return _place(frame, values, reversed(range(len(values))), wanted)
 
 
-def _place(frame: Frame, places: Any, wanted: Any) -> int:
-    for place, value in places:
+def _place(frame: Frame, values: list[Any], places: Iterable[int], wanted: Any) -> int:
+    for place in places:
         cel_values.charge(frame, 1)
-        if cel_values.equal(frame, value, wanted):
-            return int(place)
+        if cel_values.equal(frame, values[place], wanted):
+            return place
     return -1
 
 
@@ -110,7 +110,8 @@ def _copied(frame: Frame, values: list[Any]) -> list[Any]:
 def in_order(frame: Frame, values: list[Any]) -> list[Any]:
     """The elements from the least to the largest."""
     cel_values.charge(frame, len(values) * len(values).bit_length())
-    return sorted(values, key=functools.cmp_to_key(cel_values.order))
+    order = functools.partial(cel_values.order, frame)
+    return sorted(values, key=functools.cmp_to_key(order))
 
 
 def distinct(frame: Frame, values: list[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ those with two variables, ``optMap optFlatMap`` over a value that may be absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from koordlet.scheduler.claims import cel_values
@@ -116,7 +116,7 @@ class _Rounds:
         if variables == 2:
             kinds = ["int" if kind == "list" else "dyn", held]
         self._places, self.bodies = compiler.inside(several, kinds, bodies)
-        self._cost = 1 + sum(body.levels for body in bodies)
+        self._cost = 1 + sum(body.nodes for body in bodies)
 
     def __call__(self, frame: Frame) -> Iterator[Any]:
         values = self._over.run(frame)
@@ -129,7 +129,7 @@ class _Rounds:
             return
         first, second = self._places
         keys = range(len(values)) if type(values) is list else _elements(values)
-        held = values if type(values) is list else list(values.values())
+        held = values if type(values) is list else values.values()
         for key, value in zip(keys, held, strict=True):
             cel_values.charge(frame, self._cost)
             frame[first], frame[second] = key, value
@@ -229,7 +229,7 @@ def _deciding(rounds: _Rounds, test: Run, *, ends: bool) -> Run:
     return run
 
 
-def _elements(values: Any) -> list[Any]:
+def _elements(values: Any) -> Iterable[Any]:
     """What a macro goes through: elements of a list, keys of a map."""
     if isinstance(values, dict):
         return cel_values.keys(values)

@@ -89,6 +89,8 @@ class Node:
     children: tuple[Node, ...]
     at: int
     levels: int
+    #: How many nodes the tree under it has, itself included.
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,8 @@ def _node(kind: str, value: object, children: tuple[Node, ...] | list[Node], at:
     levels = 1 + max((child.levels for child in children), default=0)
     if levels > MOST_LEVELS:
         raise CompileError("expression recursion limit exceeded", at)
-    return Node(kind, value, tuple(children), at, levels)
+    nodes = 1 + sum(child.nodes for child in children)
+    return Node(kind, value, tuple(children), at, levels, nodes)
 
 
 def _number(sign: str, token: _Token) -> object:

@@ -53,11 +53,17 @@ def index_of(text: str, part: str, begin: int = 0) -> int:
 def last_index_of(text: str, part: str, begin: int | None = None) -> int:
     """Where a part is last, no later than a place."""
     if begin is None:
-        return text.rfind(part)
+        return _last(text, part)
     if not part:
         return begin
     _check(begin, max(begin, 0))
-    return text.rfind(part, 0, begin + len(part)) if begin < len(text) else -1
+    return _last(text[: begin + len(part)], part) if begin < len(text) else -1
+
+
+def _last(text: str, part: str) -> int:
+    # From the front of both reversed: what Python does from the end may take text times part.
+    place = text[::-1].find(part[::-1])
+    return -1 if place < 0 else len(text) - len(part) - place
 
 
 def substring(text: str, begin: int, end: int | None = None) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -146,9 +146,9 @@ def key(value: Any) -> Any:
     raise EvaluationError(f"unsupported key type: {type_name(value)}")
 
 
-def keys(mapping: dict[Any, Any]) -> list[Any]:
-    """The keys of a map as they were written."""
-    return [known.value if type(known) is BoolKey else known for known in mapping]
+def keys(mapping: dict[Any, Any]) -> Iterator[Any]:
+    """The keys of a map as they were written, one by one: most macros need but the first few."""
+    return (known.value if type(known) is BoolKey else known for known in mapping)
 
 
 def base(kind: str) -> str:
@@ -227,11 +227,13 @@ def equal(frame: Frame, left: Any, right: Any) -> bool:
     return isinstance(left, dict) and isinstance(right, dict) and left == right
 
 
-def order(left: Any, right: Any) -> int:
+def order(frame: Frame, left: Any, right: Any) -> int:
     """-1, 0 or 1; only values of one kind have an order. ``NaN`` has none: 2."""
     kind, other = type(left), type(right)
     if not ((kind is other and kind in ORDERED) or (kind in NUMBERS and other in NUMBERS)):
         raise EvaluationError("no such overload")
+    if kind is str or kind is bytes:
+        charge(frame, min(len(left), len(right)) // 10)
     return -1 if left < right else 1 if left > right else 0 if left == right else 2
 
 
@@ -298,6 +300,8 @@ def _remainder(left: int, right: int) -> int:
     """Of the sign of what is divided."""
     if right == 0:
         raise EvaluationError("modulus by zero")
+    if right == -1 and left == cel_syntax.INT_LEAST:
+        raise EvaluationError("integer overflow")
     return int(math.copysign(1, left)) * (abs(left) % abs(right))
 
 

@@ -9,7 +9,7 @@ that node changes: of thousands of nodes, two attempts change a handful. Else al
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -20,8 +20,8 @@ from koordlet.scheduler.framework import Failure, Kind, Verdict, messages
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects.pods import PodClass
 
-#: Classes whose last failure is remembered.
-_MOST = 4096
+#: Classes whose last failure is remembered, and refusals of nodes of all of them: 64 bytes each.
+_LEAST, _MOST, ENTRIES = 16, 4096, 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,16 @@ class KnownFailure:
 
 
 class Failures:
-    """The last failure of each class."""
+    """The last failure of each of the most recent classes."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, entries: int = ENTRIES) -> None:
         self._columns = columns
+        self._entries = entries
         #: And the version of the columns for which it holds.
-        self._known: dict[PodClass, tuple[int, KnownFailure]] = {}
+        self._known: OrderedDict[PodClass, tuple[int, KnownFailure]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def clear(self) -> None:
         """Forget all: objects that refusals depend on have changed."""
@@ -75,9 +79,11 @@ class Failures:
 
     def keep(self, pod_class: PodClass, known: KnownFailure) -> Failure:
         """Remember a failure for as long as nothing changes."""
-        if len(self._known) > _MOST:
-            self._known.clear()
         self._known[pod_class] = self._columns.version, known
+        self._known.move_to_end(pod_class)
+        most = min(_MOST, max(_LEAST, self._entries // max(1, self._columns.size)))
+        while len(self._known) > most:
+            self._known.popitem(last=False)
         return known.failure
 
     def beside(self, pod_class: PodClass, promised: Mapping[int, Verdict]) -> Failure:

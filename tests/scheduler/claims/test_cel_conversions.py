@@ -58,7 +58,13 @@ def test_conversion_is_true(expression: str) -> None:
     [
         ("uint(-1) == 1u", "unsigned integer overflow"),
         ("uint(-1.5) == 1u", "unsigned integer overflow"),
+        ("uint(-0.5) == 0u", "unsigned integer overflow"),
         ("uint(1e30) == 1u", "unsigned integer overflow"),
+        ("uint(18446744073709551616.0) > 1u", "unsigned integer overflow"),
+        ('uint(double("nan")) == 1u', "unsigned integer overflow"),
+        ("int(-9223372036854775808.0) < 1", "integer overflow"),
+        ("int(9223372036854775808.0) > 1", "integer overflow"),
+        ('int(double("nan")) == 1', "integer overflow"),
         ("int(1e30) == 1", "integer overflow"),
         ('int(double("inf")) == 1', "integer overflow"),
         ('uint("-1") == 1u', 'strconv.ParseUint: parsing "-1": invalid syntax'),

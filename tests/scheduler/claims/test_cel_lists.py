@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 
-from koordlet.scheduler.claims import selector
+from koordlet.scheduler.claims import cel_lists, selector
 
 _DEVICE = SimpleNamespace(
     attributes={"index": 2, "model": "a"}, capacity={}, allow_multiple_allocations=False
@@ -90,3 +91,33 @@ def test_comparing_many_elements_is_paid_for() -> None:
     expression = f"cel.bind(m, {many}, cel.bind(n, m + m + m + m, {dear}))"
     with pytest.raises(selector.SelectorError, match="actual cost limit exceeded"):
         selector.compile(expression).matches(_DEVICE, "gpu")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'cel.bind(x, lists.range(9000).map(i, ""), lists.range(3000).all(i, x.join() == ""))',
+        (
+            "cel.bind(x, lists.range(9000).map(i, optional.none()),"
+            " lists.range(3000).all(i, optional.unwrap(x).size() == 0))"
+        ),
+        (
+            'cel.bind(a, lists.range(9000).map(i, "0123456789").join(), cel.bind(b, a + "1",'
+            ' cel.bind(c, a + "2", lists.range(500).all(i, b < c))))'
+        ),
+    ],
+)
+def test_what_is_gone_through_in_vain_is_paid_for(expression: str) -> None:
+    """Of many elements nothing is left, and of long texts nothing but their order."""
+    with pytest.raises(selector.SelectorError, match="actual cost limit exceeded"):
+        selector.compile(expression).matches(_DEVICE, "gpu")
+
+
+class _FromTheEnd(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        pytest.fail("all elements are looked at")
+
+
+def test_the_last_place_is_looked_for_from_the_end() -> None:
+    """It costs what was looked at, and no more is."""
+    assert cel_lists.last_index_of([2], _FromTheEnd([1, 2, 3]), 3) == 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from koordlet.scheduler.claims import selector
+from koordlet.scheduler.claims import cel_evaluator, cel_syntax, cel_values, selector
 
 _DEVICE = SimpleNamespace(
     attributes={"a": 1, "b": 2, "x.org/a": 3}, capacity={}, allow_multiple_allocations=False
@@ -62,3 +64,41 @@ def test_variables_are_names_and_no_more_than_two(expression: str) -> None:
     """An API server refuses the class or claim at once."""
     with pytest.raises(selector.SelectorError, match="compilation failed"):
         selector.compile(expression)
+
+
+@pytest.mark.parametrize(
+    "body", [f"[{', '.join(['i'] * 2000)}].size() > 0", " && ".join(["i >= 0"] * 1000)]
+)
+def test_each_round_costs_all_of_its_expression(body: str) -> None:
+    """However flat it is."""
+    with pytest.raises(selector.SelectorError, match="actual cost limit exceeded"):
+        selector.compile(f"lists.range(600).all(i, {body})").matches(_DEVICE, "gpu")
+
+
+class _FirstOnly(dict[int, int]):
+    """A map of which nobody needs a second entry."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield 1
+        pytest.fail("all keys are looked at")
+
+    def values(self) -> Any:
+        yield 2
+        pytest.fail("all values are looked at")
+
+
+@pytest.mark.parametrize("variables", ["k", "k, v"])
+def test_entries_behind_the_deciding_one_are_not_looked_at(variables: str) -> None:
+    """They are not paid for."""
+    compiler = cel_evaluator.Compiler({"m": "dyn"}, {})
+    run, _ = compiler.compile(cel_syntax.parse(f"m.exists({variables}, k == 1)"))
+    assert run([100, _FirstOnly(), None, None]) is True
+
+
+def test_an_error_that_is_met_again_and_again_does_not_grow() -> None:
+    """The bound value is an error; each use of it is one of its own."""
+    compiler = cel_evaluator.Compiler({"x": "int"}, {})
+    error = cel_values.EvaluationError("division by zero")
+    run, _ = compiler.compile(cel_syntax.parse("lists.range(50).all(i, x > 0 || true)"))
+    assert run([1000, error, None]) is True
+    assert error.__traceback__ is None

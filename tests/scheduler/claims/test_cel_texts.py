@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from koordlet.scheduler.claims import selector
+from koordlet.scheduler.claims import cel_texts, selector
 
 _DEVICE = SimpleNamespace(
     attributes={"product": "NVIDIA A100-SXM4", "v": SimpleNamespace(text="1.2.3")},
@@ -93,3 +94,22 @@ def test_what_would_grow_without_end_is_too_expensive(expression: str) -> None:
     grown = expression.format("a" * 1000)
     with pytest.raises(selector.SelectorError, match="actual cost limit exceeded"):
         selector.compile(grown).matches(_DEVICE, "gpu")
+
+
+def test_the_last_part_is_found_in_one_pass() -> None:
+    """Where nearly all of it fits nearly everywhere: Python's own takes thousands of passes."""
+    text, part = "a" * 200_000, "ab" + "a" * 100_000
+    began = time.process_time()
+    assert cel_texts.last_index_of(text, part) == -1
+    assert cel_texts.last_index_of("b" + text, part[1:], 9) == 0
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("part", ["", "a", "ab", "ba", "abab", "c", "ababa"])
+def test_the_last_place_of_a_part_is_that_which_python_finds(part: str) -> None:
+    """In all of a text, and up to each place of it."""
+    text = "abab"
+    assert cel_texts.last_index_of(text, part) == text.rfind(part)
+    for begin in range(len(text)):
+        wanted = text.rfind(part, 0, begin + len(part)) if part else begin
+        assert cel_texts.last_index_of(text, part, begin) == wanted

@@ -27,6 +27,8 @@ _GPU = 'device.attributes["gpu"]'
         f'{_GPU}.v.isGreaterThan(semver("1.2.0")) && {_GPU}.v.major() == 1',
         'device.capacity["gpu"].memory.compareTo(quantity("80Gi")) == 0',
         'quantity("1000m") == quantity("1")',
+        'quantity("9e400").asApproximateFloat() > 1.0 && quantity("-9e400").sign() < 0',
+        'quantity("-9e400").asApproximateFloat() == -1.0 / 0.0',
         f'"1.2.3" != {_GPU}.v && {_GPU}.v != null',
         '!("x" in device.attributes["unknown"]) && !has(device.attributes["unknown"].x)',
         "!(false && 1 / 0 > 0) && (1 / 0 > 0 || true) && !(1 / 0 > 0 && false)",
@@ -67,6 +69,7 @@ def test_expression_is_true_of_the_device(expression: str) -> None:
         ("9223372036854775807 + 1 > 0", "CEL runtime error: integer overflow"),
         ("0u - 1u > 0u", "CEL runtime error: unsigned integer overflow"),
         ("1 / 0 > 0", "CEL runtime error: division by zero"),
+        ("dyn(-9223372036854775808) % -1 == 0", "CEL runtime error: integer overflow"),
         (
             (
                 "[1,1,1,1,1,1,1,1,1,1].all(a, [1,1,1,1,1,1,1,1,1,1].all(b, [1,1,1,1,1,1,1,1,1,1]"

@@ -11,6 +11,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.cluster.columns import Columns
 from koordlet.scheduler.framework import Failure, Verdict, messages, profile
 from koordlet.scheduler.framework.cycle import Cycle
+from koordlet.scheduler.framework.failures import Failures
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import Pod
@@ -101,6 +102,22 @@ def test_the_nodes_of_others_are_not_asked_again(monkeypatch: pytest.MonkeyPatch
 
     assert cycle.failure(large).message.endswith("50 Insufficient cpu.")
     assert asked == [row]
+
+
+def test_of_many_classes_on_many_nodes_the_most_recent_are_remembered() -> None:
+    """Each failure takes room for each node."""
+    made = [
+        node("n0"),
+        node("n1"),
+        *(pod(f"p{i}", cpu="9", labels={"i": f"{i}"}) for i in range(18)),
+    ]
+    loaded = inventory.load(made)
+    cycle, known = Cycle(loaded.columns, profile.default()), Failures(loaded.columns, 34)
+    for each in loaded.pending:
+        known.keep(each.pod_class, known.renewed(cycle.view(each.pod_class)))
+    kept = [each.name for each in loaded.pending if known.current(each.pod_class) is not None]
+    assert kept == [f"p{i}" for i in range(1, 18)]
+    assert len(known) == 17
 
 
 def test_a_message_without_nodes() -> None:
