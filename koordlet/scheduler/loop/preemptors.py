@@ -106,7 +106,9 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
         node, pods = core.nominated.withdrawn.popitem()
         room = _Room(core, node)
         # Those of a gang are alike, and one of them says it for all.
-        alike = {(pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods}
+        alike = {
+            (pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods.values()
+        }
         for pod in alike.values():
             core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.enough)
 
