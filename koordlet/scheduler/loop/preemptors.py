@@ -129,6 +129,12 @@ def nominate(
     return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
 
 
+def wait_on(core: Core, pod: Pod, message: str) -> Refusal:
+    """Let a preemptor wait on for its victims; its group has given up its place to be tried."""
+    core.nominated.put(pod, pod.nominated)
+    return Refusal(pod, message, node=pod.nominated)
+
+
 def give_up(core: Core, pod: Pod, message: str) -> Refusal:
     """Withdraw the nomination of a pod for which no room can be made.
 
