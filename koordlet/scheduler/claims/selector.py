@@ -18,6 +18,8 @@ _FIELDS = {
     "capacity": "map:map:kubernetes.Quantity",
     "allowMultipleAllocations": "bool",
 }
+#: Compiled expressions that are kept: one of the longest takes 1.6 MB, and anybody may write many.
+_MOST = 512
 
 
 class SelectorError(ValueError):
@@ -55,7 +57,7 @@ class DeviceExpression:
         return answer
 
 
-@functools.lru_cache(maxsize=10_000)
+@functools.lru_cache(maxsize=_MOST)
 def compile(expression: str) -> DeviceExpression:  # noqa: A001 -- re.compile's name, for the same deed
     """A selector; ``SelectorError`` names what no evaluation could mend."""
     compiler = cel_evaluator.Compiler({"device": "device"}, {"device": _FIELDS})

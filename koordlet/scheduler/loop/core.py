@@ -338,7 +338,7 @@ class Core:
             return Refusal(pod, messages.joined(failure.message, rescue.message))
         if preemptors.awaited(self, cycle, pod, failure):
             message = messages.joined(failure.message, rescue.message, preemptors.AWAITED)
-            return Refusal(pod, message, node=pod.nominated)
+            return preemptors.wait_on(self, pod, message)
         self.measures.preemptions += 1
         # Asked for each node: at no cost where nobody was promised any room.
         promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody

@@ -73,8 +73,8 @@ class Nominations:
         #: that more than class and priority tells apart: by gangs, claims, devices.
         self._leaving: set[str] = set()
         self.waiting: set[str] = set()
-        #: Nodes with room that was promised and is anybody's now, and whose it was to be.
-        self.withdrawn: dict[str, list[Pod]] = {}
+        #: Nodes with room that was promised and is anybody's now, and whose it was to be, by key.
+        self.withdrawn: dict[str, dict[str, Pod]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.places)
@@ -90,6 +90,8 @@ class Nominations:
         if node:
             self._by_node.setdefault(node, {})[pod.key] = pod
             self.places[pod.key] = node
+            # A group gives up its rooms before it is tried, and mostly has the same ones after.
+            self.withdrawn.get(node, {}).pop(pod.key, None)
             if node in self._leaving and _is_plain(pod):
                 self.waiting.add(pod.key)
 
@@ -123,7 +125,7 @@ class Nominations:
         if node is not None:
             pod = self._by_node[node].pop(key)
             if node != place:
-                self.withdrawn.setdefault(node, []).append(pod)
+                self.withdrawn.setdefault(node, {})[key] = pod
             if not self._by_node[node]:
                 del self._by_node[node]
 

@@ -106,7 +106,9 @@ def wake_by_withdrawn(core: Core, now: float) -> None:
         node, pods = core.nominated.withdrawn.popitem()
         room = _Room(core, node)
         # Those of a gang are alike, and one of them says it for all.
-        alike = {(pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods}
+        alike = {
+            (pod.pod_class, bool(pod.claims), pod.reserve_pod_of): pod for pod in pods.values()
+        }
         for pod in alike.values():
             core.wake(ClusterEvent(ActionType.POD_GONE, pod=pod), now, room.enough)
 
@@ -125,6 +127,12 @@ def nominate(
         if waited:
             core.queue.rouse(other.key, now)
     return Refusal(pod, message, node=node.name, victims=fresh, leaving=candidate.victims)
+
+
+def wait_on(core: Core, pod: Pod, message: str) -> Refusal:
+    """Let a preemptor wait on for its victims; its group has given up its place to be tried."""
+    core.nominated.put(pod, pod.nominated)
+    return Refusal(pod, message, node=pod.nominated)
 
 
 def give_up(core: Core, pod: Pod, message: str) -> Refusal:

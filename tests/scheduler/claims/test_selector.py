@@ -171,3 +171,10 @@ def test_no_expression_raises_anything_but_a_selector_error(expression: str) -> 
         selector.compile(expression).matches(_DEVICE, "gpu")
     except selector.SelectorError:
         return
+
+
+def test_of_many_expressions_the_most_recent_are_kept_compiled() -> None:
+    """Each claim may have others, as long as an API server takes them."""
+    compiled = [selector.compile(f"{number} >= 0") for number in range(600)]
+    assert selector.compile("599 >= 0") is compiled[-1]
+    assert selector.compile.cache_info().currsize <= 512

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from koordlet.scheduler.loop import preemptors
 from koordlet.scheduler.loop.outcomes import Refusal
 from tests.scheduler.loop.test_preemptors import Cluster
 
@@ -21,6 +22,26 @@ def test_a_pod_that_preempts_nobody_keeps_the_place_that_it_was_nominated_for() 
         assert isinstance(refusal, Refusal)
         assert (refusal.pod.name, refusal.node) == (name, place)
         assert cluster.core.nominated.node(cluster.pods[name]) == place
+
+
+def test_who_waits_for_victims_keeps_the_place_that_its_group_gave_up_to_be_tried() -> None:
+    """Else somebody of the group gets it each time, and the room that is withdrawn wakes it."""
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("low", on="n", cpu="4")
+    cluster.pod("high", cpu="4", priority=9)
+    cluster.settle()
+    core, high = cluster.core, cluster.pods["high"]
+    assert (cluster.leaving, core.nominated.node(high)) == (["low"], "n")
+
+    core.nominated.drop(high.key)
+    entry = core.queue.get(high.key)
+    assert entry is not None
+    refusal = core.attempt(entry.pod, cluster.now)
+    assert isinstance(refusal, Refusal)
+    assert refusal.message.endswith(preemptors.AWAITED)
+    assert core.nominated.node(high) == "n"
+    assert not any(core.nominated.withdrawn.values())
 
 
 def test_reasons_of_a_node_that_refuses_a_pod_anyway_include_its_nominated_pods() -> None:

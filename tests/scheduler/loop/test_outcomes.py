@@ -33,3 +33,19 @@ def test_pods_that_more_tells_apart_are_not_alike() -> None:
     assert nominated.waiting == set()
     nominated.put(pods["plain"], "on-member")
     assert nominated.waiting == set()
+
+
+def test_a_place_that_is_given_up_and_had_again_is_nobodys_room() -> None:
+    """Else a group that waits for its victims wakes itself, again and again."""
+    decoder, nominated = Decoder({}), outcomes.Nominations()
+    first, other = (decoder.decode(clusters.pod(name), 0) for name in ("first", "other"))
+    for pod in (first, other):
+        nominated.put(pod, "n")
+    for pod in (first, other):
+        nominated.drop(pod.key)
+    nominated.put(first, "n")
+    assert [*nominated.withdrawn["n"]] == [other.key]
+    nominated.put(other, "m")
+    assert [*nominated.withdrawn["n"]] == [other.key]
+    nominated.put(first, "m")
+    assert [*nominated.withdrawn["n"]] == [other.key, first.key]
