@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import pytest
@@ -13,9 +12,8 @@ from koordlet.scheduler.framework import Failure, Verdict, messages, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.failures import Failures
 from koordlet.scheduler.framework.view import View
-from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import Pod
-from tests.kit import clusters
+from tests.kit import clusters, random_life
 from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
 
 WEB = {"app": "web"}
@@ -48,25 +46,10 @@ def test_a_failure_that_is_kept_equals_one_that_is_found_anew(seed: int) -> None
     """After each of 80 random arrivals, departures and changes of nodes, for every class."""
     chance = random.Random(seed)
     made = [node(f"n{i}", cpu="3", labels={"zone": f"z{i % 3}"}) for i in range(12)]
-    loaded = inventory.load([*made, *_sorts()])
-    columns, default = loaded.columns, profile.default()
-    kept, placed = Cycle(columns, default), []
-    for step in range(80):
-        template = chance.choice(loaded.pending)
-        again = dataclasses.replace(template, name=f"{template.name}-{step}")
-        row = kept.choose(again)
-        if row >= 0:
-            columns.place(again, row)
-            placed.append(again)
-        if placed and chance.random() < 0.4:
-            columns.remove(placed.pop(chance.randrange(len(placed))))
-        if chance.random() < 0.05:
-            changed = chance.choice(made)
-            changed["metadata"]["labels"]["zone"] = f"z{chance.randrange(4)}"
-            columns.put(nodes.decode(changed))
-        promised = _promised(chance, columns)
-        for each in loaded.pending:
-            fresh = Cycle(columns, default)
+    for kept, pending in random_life.live(chance, made, _sorts(), 80):
+        promised = _promised(chance, kept.columns)
+        for each in pending:
+            fresh = Cycle(kept.columns, profile.default())
             _same(kept.failure(each), fresh.failure(each), len(made))
             _same(kept.failure(each, promised), fresh.failure(each, promised), len(made))
 

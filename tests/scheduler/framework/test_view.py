@@ -15,7 +15,7 @@ from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.view import View
 from koordlet.scheduler.objects import nodes
 from koordlet.scheduler.objects.pods import PodClass
-from tests.kit import clusters
+from tests.kit import clusters, random_life
 from tests.kit.clusters import HOST, Body, affinity, node, pod, spread
 
 WEB = {"app": "web"}
@@ -38,27 +38,10 @@ def _sorts() -> list[Body]:
 @pytest.mark.parametrize("seed", range(4))
 def test_incremental_equals_anew(seed: int) -> None:
     """After each of 60 random arrivals, departures and changes of nodes, for every class."""
-    chance = random.Random(seed)
     made = [node(f"n{i}", labels={"zone": f"z{i % 3}"}) for i in range(24)]
-    loaded = inventory.load([*made, *_sorts()])
-    columns, default = loaded.columns, profile.default()
-    kept = Cycle(columns, default)
-    placed = []
-    for step in range(60):
-        template = chance.choice(loaded.pending)
-        again = dataclasses.replace(template, name=f"{template.name}-{step}")
-        row = kept.choose(again)
-        if row >= 0:
-            columns.place(again, row)
-            placed.append(again)
-        if placed and chance.random() < 0.3:
-            columns.remove(placed.pop(chance.randrange(len(placed))))
-        if chance.random() < 0.1:
-            changed = chance.choice(made)
-            changed["metadata"]["labels"]["zone"] = f"z{chance.randrange(4)}"
-            columns.put(nodes.decode(changed))
-        fresh = Cycle(columns, default)
-        for each in loaded.pending:
+    for kept, pending in random_life.live(random.Random(seed), made, _sorts(), 60):
+        fresh = Cycle(kept.columns, profile.default())
+        for each in pending:
             mine, anew = kept.view(each.pod_class).scored(), fresh.view(each.pod_class).scored()
             assert mine.rows.tolist() == anew.rows.tolist()
             assert mine.totals.tolist() == anew.totals.tolist()
