@@ -84,7 +84,7 @@ def cluster(args: argparse.Namespace, effective: sourced.Effective) -> nodeslo.N
         return node_source.listed(args.pods).slo
     if args.cluster:
         from koordlet.agent import sources  # noqa: PLC0415 -- only who asks pays
-        from koordlet.host.fs import live_host  # noqa: PLC0415 -- only who asks pays
+        from koordlet.host.fs import live_host  # noqa: PLC0415 -- loads ctypes, which only this needs
 
         observed = sources.once(effective.config, live_host.LiveHost())
         if observed is None:

@@ -316,25 +316,8 @@ def _operator(operator: str, runs: list[Run]) -> Run:  # noqa: PLR0911 -- one cl
 
 
 def _logic(runs: list[Run], *, ends: bool) -> Run:
-    """All operands in their order until one decides; an error counts only if none does."""
-
-    def run(frame: Frame) -> bool:
-        error: EvaluationError | None = None
-        for operand in runs:
-            try:
-                value = operand(frame)
-            except EvaluationError as raised:
-                error = error or raised
-                continue
-            if value is ends:
-                return bool(ends)
-            if type(value) is not bool:
-                error = error or EvaluationError("no such overload")
-        if error is not None:
-            raise error
-        return not ends
-
-    return run
+    """All operands in their order until one decides."""
+    return lambda frame: cel_values.decided(frame, runs, ends=ends)
 
 
 def _choice(condition: Run, then: Run, other: Run) -> Run:

@@ -6,6 +6,7 @@ those with two variables, ``optMap optFlatMap`` over a value that may be absent.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -47,7 +48,7 @@ def find(node: Node) -> Macro | None:
     if node.value in _MAPPINGS and len(node.children) == 3:
         return _mapped
     if len(node.children) in _LOOPS_OF_TWO.get(str(node.value), ()):
-        return _loop_of_two
+        return functools.partial(_loop, variables=2)
     return _loop if len(node.children) in _LOOPS.get(str(node.value), ()) else None
 
 
@@ -145,31 +146,20 @@ class _Rounds:
                 yield value
 
 
-def _loop(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
+def _loop(compiler: MacroCompiler, node: Node, variables: int = 1) -> tuple[Run, str]:
+    """With a variable for the element; of two one for the place or key and one for the value."""
     macro = str(node.value)
-    rounds = _Rounds(compiler, node, 1)
+    rounds = _Rounds(compiler, node, variables)
     test, last = rounds.bodies[0].run, rounds.bodies[-1]
     if macro in ("all", "exists"):
         return _deciding(rounds, test, ends=macro == "exists"), "bool"
-    if macro == "exists_one":
+    if macro in ("exists_one", "existsOne"):
         return (lambda frame: sum(1 for _ in rounds.held(frame, test)) == 1), "bool"
     if macro == "filter":
         chosen = rounds.type if cel_values.base(rounds.type) == "list" else "list:dyn"
         return (lambda frame: list(rounds.held(frame, test))), chosen
-    return _transforming(rounds), f"list:{last.type}"
-
-
-def _loop_of_two(compiler: MacroCompiler, node: Node) -> tuple[Run, str]:
-    """With a variable for the place in a list, or the key of a map, and one for the value."""
-    macro = str(node.value)
-    rounds = _Rounds(compiler, node, 2)
-    test = rounds.bodies[0].run
-    if macro in ("all", "exists"):
-        return _deciding(rounds, test, ends=macro == "exists"), "bool"
-    if macro == "existsOne":
-        return (lambda frame: sum(1 for _ in rounds.held(frame, test)) == 1), "bool"
-    if macro == "transformList":
-        return _transforming(rounds), f"list:{rounds.bodies[-1].type}"
+    if macro in ("map", "transformList"):
+        return _transforming(rounds), f"list:{last.type}"
     return _mapping(rounds, entries=macro == "transformMapEntry"), "map:dyn"
 
 
@@ -208,25 +198,8 @@ def _mapping(rounds: _Rounds, *, entries: bool) -> Run:
 
 
 def _deciding(rounds: _Rounds, test: Run, *, ends: bool) -> Run:
-    """``all`` or ``exists``: the first that decides; an error counts only if none does."""
-
-    def run(frame: Frame) -> bool:
-        error: EvaluationError | None = None
-        for _ in rounds(frame):
-            try:
-                outcome = test(frame)
-            except EvaluationError as raised:
-                error = error or raised
-                continue
-            if outcome is ends:
-                return bool(ends)
-            if type(outcome) is not bool:
-                error = error or EvaluationError("no such overload")
-        if error is not None:
-            raise error
-        return not ends
-
-    return run
+    """``all`` or ``exists``: up to the first that decides."""
+    return lambda frame: cel_values.decided(frame, (test for _ in rounds(frame)), ends=ends)
 
 
 def _elements(values: Any) -> Iterable[Any]:

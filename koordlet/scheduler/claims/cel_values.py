@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -132,6 +132,24 @@ def charge(frame: Frame, cost: int) -> None:
     frame[0] -= cost
     if frame[0] < 0:
         raise CostError("actual cost limit exceeded")
+
+
+def decided(frame: Frame, tests: Iterable[Run], *, ends: bool) -> bool:
+    """The outcome that ends the tests if any has it, else the other; errors count only then."""
+    error: EvaluationError | None = None
+    for test in tests:
+        try:
+            outcome = test(frame)
+        except EvaluationError as raised:
+            error = error or raised
+            continue
+        if outcome is ends:
+            return bool(ends)
+        if type(outcome) is not bool:
+            error = error or EvaluationError("no such overload")
+    if error is not None:
+        raise error
+    return not ends
 
 
 def key(value: Any) -> Any:

@@ -197,7 +197,7 @@ def _descheduling(
     alone = options.kubeconfig is None
     if options.descheduling is None and not alone:
         return None
-    # Nearly no scheduler of a cluster deschedules: 70 ms of its start.
+    # Nearly no scheduler of a cluster deschedules.
     from koordlet.scheduler.process import inner_descheduler  # noqa: PLC0415 -- 70 ms of a start
 
     return inner_descheduler.make(

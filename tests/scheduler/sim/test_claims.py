@@ -49,7 +49,7 @@ def test_a_placement_names_the_devices_of_each_claim() -> None:
     spec = {"spec": kit.claim(kit.request())["spec"]}
     template = {"kind": "ResourceClaimTemplate", "metadata": {"name": "t", "namespace": "d"}}
     own = {"name": "x", "resourceClaimTemplateName": "t"}
-    told = claims(
+    devices = claims(
         *furnished("n", "g0", "g1"),
         GPU,
         {**template, "spec": spec},
@@ -59,7 +59,7 @@ def test_a_placement_names_the_devices_of_each_claim() -> None:
         using("two"),
         pod("plain"),
     )
-    assert told == {
+    assert devices == {
         "d/own": {"d/own-x": ["gpu.example/n/g0"]},
         "d/one": {"d/c": ["gpu.example/n/g1"]},
         "d/two": {"d/c": ["gpu.example/n/g1"]},
@@ -253,7 +253,7 @@ def test_of_several_classes_that_serve_a_resource_the_newest_does() -> None:
 def test_devices_of_nodes_that_a_pod_does_not_reach_are_not_judged() -> None:
     """A selector without an answer there costs a pod nothing, also after it has ended another's."""
     wanted = kit.request("r", 'device.attributes["gpu.example"].m == "a"')
-    told = tried(
+    report = tried(
         *furnished("odd", "g0", cpu="1"),
         *furnished("n", kit.device("g1", {"m": "a"}), kit.device("g2", {"m": "a"})),
         GPU,
@@ -263,11 +263,11 @@ def test_devices_of_nodes_that_a_pod_does_not_reach_are_not_judged() -> None:
         using("fits", "e", cpu="2"),
         using("nowhere", "f", nodeSelector={HOST: "x"}),
     )
-    assert {each["pod"]: each["node"] for each in told["placements"]} == {
+    assert {each["pod"]: each["node"] for each in report["placements"]} == {
         "d/chosen": "n",
         "d/fits": "n",
     }
-    why = {each["pod"]: each["message"].partition(". ")[0] for each in told["pending"]}
+    why = {each["pod"]: each["message"].partition(". ")[0] for each in report["pending"]}
     assert why == {
         "d/anywhere": (
             "0/2 nodes are available: 2 claim d/c: selector #0: CEL runtime error: no such key: m"
@@ -281,7 +281,7 @@ def test_devices_of_nodes_that_a_pod_does_not_reach_are_not_judged() -> None:
 def test_of_many_nodes_those_that_are_not_looked_at_are_not_judged_either() -> None:
     """As where kube-scheduler looks at a sample."""
     wanted = kit.request("r", 'device.attributes["gpu.example"].m == "a"')
-    told = claims(
+    devices = claims(
         *furnished("n", kit.device("g", {"m": "a"}), cpu="8"),
         *furnished("odd", "g0"),
         *(node(f"other{number}") for number in range(100)),
@@ -289,4 +289,4 @@ def test_of_many_nodes_those_that_are_not_looked_at_are_not_judged_either() -> N
         kit.claim(wanted),
         using("anywhere", cpu="1"),
     )
-    assert told == {"d/anywhere": {"d/c": ["gpu.example/n/g"]}}
+    assert devices == {"d/anywhere": {"d/c": ["gpu.example/n/g"]}}
