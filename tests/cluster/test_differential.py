@@ -52,8 +52,9 @@ def _otherwise(verdict: Verdict, placement: Body, victims: Iterable[str]) -> lis
     leaving = frozenset(victims) - going
     if verdict.victims or leaving:
         # Whoever goes already is not deleted again, and never goes here: kube-scheduler then tries
-        # the pod anew before it has deleted all others.
-        waits = not going.isdisjoint(victims)
+        # the pod anew before it has deleted all others. It also takes who goes out of the counts of
+        # spreading, which never held that pod, and then sends away too few.
+        waits = not going.isdisjoint(victims) or _is_miscounted(verdict, going)
         same = verdict.victims <= leaving if waits else verdict.victims == leaving
         if node == verdict.node and same:
             return []
@@ -66,6 +67,17 @@ def _otherwise(verdict: Verdict, placement: Body, victims: Iterable[str]) -> lis
     scores = placement["scores"]
     apart = {name: (total, scores[name]) for name, total in totals.items() if total != scores[name]}
     return [f"{key_of(verdict.pod)}: the best of {best}, ours {node}; totals differ by {apart}"]
+
+
+def _is_miscounted(verdict: Verdict, going: set[str]) -> bool:
+    """Whether the pod spreads, and another one of its namespace goes from its node."""
+    return "topologySpreadConstraints" in verdict.pod["spec"] and any(
+        body["spec"].get("nodeName") == verdict.node
+        for body in verdict.world
+        if body["kind"] == "Pod"
+        and key_of(body) in going
+        and body["metadata"]["namespace"] == verdict.pod["metadata"]["namespace"]
+    )
 
 
 def _ending(world: list[Body]) -> set[str]:
