@@ -28,7 +28,7 @@ Rules:
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that was placed elsewhere with the room free. Each pod replaces one. Of a gang that
    moves, a replacement may have any of its rooms: nobody stays for it. A workload that was scaled
-   in meanwhile makes none: nobody waits for it.
+   in or deleted meanwhile makes none: nobody waits for it.
 5. A pod that got another owner, or lost it, stays: its room is for the old owner's pods alone.
 6. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
@@ -339,7 +339,7 @@ class _Step:
         return self._stay(*([OpenReservation(held)] if opens else []))
 
     def _unreplaced(self, held: JobReservation) -> bool:
-        """Whether nothing replaces the pod: its workload has been scaled in since."""
+        """Whether nothing replaces the pod: its workload has been scaled in or deleted."""
         left = self._left()
         return left > 0 and self._now - left >= SETTLE and not self._picture.awaited(held)
 
