@@ -70,6 +70,8 @@ class OpenReservation:
     """Let the replacement into the reservation, for long enough."""
 
     room: JobReservation
+    #: From when on it may have come.
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,7 @@ class _Step:
             reason, text = "FailedEvict", self._refusal
         self._note(EVICTION, reason, text, holds=False)
         if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
-            return self._stay(OpenReservation(held))
+            return self._stay(self._opening(held))
         # Objects have whole seconds: whoever was created in that of the opening was there before.
         waits = pod.terminating or (held is not None and int(self._now) <= held.opened)
         return self._stay(*([] if waits else [EvictPod(pod)]))
@@ -336,7 +338,15 @@ class _Step:
         why = _BOUND_BY_OTHER if taken else ""
         self._note(BOUND, "WaitForPodBindReservation", why, holds=False)
         opens = held.job and owner is None and held.ends_soon(self._now)
-        return self._stay(*([OpenReservation(held)] if opens else []))
+        return self._stay(*([self._opening(held)] if opens else []))
+
+    def _opening(self, held: JobReservation) -> OpenReservation:
+        pod = self._pod
+        if pod is not None and not pod.terminating:
+            return OpenReservation(held, self._now)
+        # It comes already: in the second in which the end of its pod began, or since.
+        ends = 0.0 if pod is None or pod.leaving is None else pod.leaving.at - 1
+        return OpenReservation(held, held.opened or ends or self._now)
 
     def _unreplaced(self, held: JobReservation) -> bool:
         """Whether nothing replaces the pod: its workload has been scaled in or deleted."""
