@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from koordlet.model import cpuset, qos
 from tests.agent.test_cpu_lifecycles import KINDS, KUBE, Lifecycles, OnV1, OnV2
+from tests.kit import trees
 
 
 def _life(*steps: Callable[[Lifecycles], None], machine: type[Lifecycles] = OnV1) -> None:
@@ -64,6 +65,21 @@ def test_a_cpu_that_was_away_while_no_agent_ran() -> None:
     assert life.who.restore().failed == ()
     sets = {name: str(life.host.affinity(lodger.pid)) for name, lodger in life.lodgers.items()}
     assert sets == {"p1": "0-7", "p2": "0-7"}
+
+    life.teardown()
+
+
+def test_what_another_program_took_out_of_one_set_stays_out() -> None:
+    """The groups around it have the CPU: the kernel would have taken it out of these as well."""
+    life = OnV1()
+    life.begin(threads=1)
+    life.arrive(kind=qos.Qos.LSR, cpus=cpuset.CPUSet.parse("1,4"), count=None, priority=None)
+    group = f"{trees.top('v1')}/{KUBE.pod(KINDS[qos.Qos.LSR], 'p1')}"
+    life.host.write(life.host.at(f"{group}/cpuset.cpus"), b"1")
+    assert life.who is not None
+    restored = life.who.restore()
+    assert [left.target for left in restored.left] == [f"{group}/cpuset.cpus"]
+    assert str(life.host.affinity(life.lodgers["p1"].pid)) == "1"
 
     life.teardown()
 
