@@ -45,6 +45,7 @@ from koordlet.scheduler.loop import (
     round_moves,
 )
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
@@ -313,7 +314,7 @@ class Descheduler:
         mode = {"leading": self.leading, "dryRun": self._dry_run}
         return {**mode, **self.book.document(self._now())}
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """What ``/metrics`` has of rounds and jobs."""
         return {
             **self.migrations.gauges(),

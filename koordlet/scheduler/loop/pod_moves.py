@@ -266,7 +266,7 @@ class PodMoves:
     async def _request(self, pod: Pod) -> None:
         reserves = pod.pod_class.scheduler in self._reserving
         body = jobs.request(
-            PodRef(pod.namespace, pod.name, pod.uid),
+            PodRef.of(pod),
             mode=RESERVATION_FIRST if reserves else _DIRECTLY,
             reason=self._options.reason or self._options.by,
             by=self._options.by,

@@ -40,6 +40,7 @@ from koordlet.scheduler.loop import (
     store_writers,
 )
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.decoder import Decoder
@@ -259,9 +260,7 @@ class Loop:
         """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
-    def metrics(
-        self, more: Mapping[tuple[str, tuple[tuple[str, str], ...]], float] | None = None
-    ) -> str:
+    def metrics(self, more: Gauges | None = None) -> str:
         """The text of ``/metrics``; ``more``: of what works beside it."""
         core, writers = self.core, self.writers
         gauges = dict(more or {})

@@ -354,7 +354,7 @@ class _Step:
         return left > 0 and self._now - left >= SETTLE and not self._picture.awaited(held)
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:
-        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        ref = PodRef.of(pod)
         text = f'Bind Pod "{ref}" in Reservation "{held.name}"'
         if pod.draws_on != held.uid and held.owner != ref:
             text = f'Pod "{ref}" is ready on node "{pod.node}"'
