@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tests.cluster.fleet import NEVER, PREEMPTS
 from tests.cluster.fleet_nodes import HELD
 from tests.cluster.fleet_store import CLAIMS, MERGE, VOLUMES
-from tests.kit import k8s_lab
+from tests.kit import device_claims, k8s_lab
 from tests.oracle.clusters import APPS, SPACES
 from tests.oracle.objects import Body
 from tests.oracle.spreading import HOST, ZONE
@@ -24,6 +24,9 @@ _JSON_PATCH = "application/json-patch+json"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 #: How many claims pods may name; most of them are made later, if at all.
 _CLAIMS = 6
+_DEVICES = "/apis/resource.k8s.io/v1"
+#: How many claims of devices pods may name, and share.
+_SHARES = 3
 #: Whose volumes wait for a pod, and whose do not.
 _WAITS, _AT_ONCE = "local", "at-once"
 
@@ -54,12 +57,16 @@ class ChangingCluster:
 
     def __init__(self, seed: int) -> None:
         self._roll = random.Random(seed)
+        #: Half of the clusters are soon full: whoever comes has somebody else leave, or waits.
+        self._crowded = seed % 2 == 1
         self._there = {f"n{at}" for at in range(NODES)}
         self._cordoned: set[str] = set()
         #: Every pod that ever was, by its path; those that are held back.
         self._pods: list[str] = []
         self._gated: list[str] = []
         self._claimed: set[int] = set()
+        self._shared: set[int] = set()
+        self._sliced: set[str] = set()
         self._volumes = 0
 
     def beginning(self) -> dict[str, list[Body]]:
@@ -70,7 +77,7 @@ class ChangingCluster:
             | {"volumeBindingMode": mode}
             for name, mode in modes.items()
         ]
-        return {_CLASSES: classes}
+        return {_CLASSES: classes, f"{_DEVICES}/deviceclasses": [device_claims.device_class()]}
 
     def nodes(self) -> list[Body]:
         """All nodes."""
@@ -78,7 +85,7 @@ class ChangingCluster:
 
     def step(self) -> Step:
         """The next step."""
-        if self._roll.random() < 0.45:
+        if self._roll.random() < (0.6 if self._crowded else 0.45):
             return self._new_pod()
         made: Step | None = None
         while made is None:
@@ -100,7 +107,8 @@ class ChangingCluster:
         roll, number = self._roll, len(self._pods) + 1
         space = roll.choice("dde")
         name, app = f"p{number}", roll.choice(APPS)
-        requests = {"cpu": roll.choice(("300m", "700m", "1300m", "2100m")), "memory": "100Mi"}
+        sizes = ("900m", "1300m", "2100m") if self._crowded else ("300m", "700m", "1300m", "2100m")
+        requests = {"cpu": roll.choice(sizes), "memory": "100Mi"}
         box: Body = {"name": "c", "image": "none:3", "resources": {"requests": requests}}
         priority, policy = roll.choice(("low", "usual", "usual", "high")), PREEMPTS
         if roll.random() < 0.3:
@@ -237,6 +245,28 @@ class ChangingCluster:
         body = {"metadata": {"name": name}, "spec": spec}
         return Step(f"volume {name} on {node} {spec}", "POST", VOLUMES, body)
 
+    def _share(self) -> Step | None:
+        """A claim of a device, which several pods may share."""
+        missing = [at for at in range(_SHARES) if at not in self._shared]
+        if not missing:
+            return None
+        number = self._roll.choice(missing)
+        self._shared.add(number)
+        body = device_claims.claim(device_claims.request(), name=f"r{number}")
+        path = f"{_DEVICES}/namespaces/d/resourceclaims"
+        return Step(f"claim of a device {number}", "POST", path, body)
+
+    def _slice(self) -> Step:
+        """A node's devices come, or go while somebody may use them."""
+        name = f"n{self._roll.randrange(NODES)}"
+        path = f"{_DEVICES}/resourceslices"
+        body = device_claims.resource_slice([device_claims.device("d0")], node=name)
+        made = body["metadata"]["name"]
+        self._sliced ^= {made}
+        if made not in self._sliced:
+            return Step(f"the devices of {name} go", "DELETE", f"{path}/{made}")
+        return Step(f"the devices of {name} come", "POST", path, body)
+
     def _team(self) -> Step:
         space = self._roll.choice(tuple(SPACES))
         patch = {"metadata": {"labels": {"team": self._roll.choice(("red", "blue"))}}}
@@ -303,6 +333,11 @@ def _stores(spec: Body, roll: random.Random, _: str) -> None:
     spec["volumes"] = [{"name": "v", "persistentVolumeClaim": source}]
 
 
+def _shares(spec: Body, roll: random.Random, _: str) -> None:
+    name = f"r{roll.randrange(_SHARES)}"
+    spec["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
+
+
 _PARTS: tuple[tuple[float, Callable[[Body, random.Random, str], None]], ...] = (
     (0.25, _beside),
     (0.25, _apart),
@@ -312,6 +347,7 @@ _PARTS: tuple[tuple[float, Callable[[Body, random.Random, str], None]], ...] = (
     (0.15, _port),
     (0.10, _gate),
     (0.20, _stores),
+    (0.10, _shares),
 )
 _RULES: tuple[tuple[float, Callable[[ChangingCluster], Step | None]], ...] = (
     (3, ChangingCluster._gone_pod),
@@ -325,5 +361,7 @@ _RULES: tuple[tuple[float, Callable[[ChangingCluster], Step | None]], ...] = (
     (3, ChangingCluster._node_goes_or_comes),
     (2, ChangingCluster._claim),
     (2, ChangingCluster._volume),
+    (2, ChangingCluster._share),
+    (2, ChangingCluster._slice),
     (1, ChangingCluster._team),
 )

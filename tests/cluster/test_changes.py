@@ -104,14 +104,15 @@ class Play:
     def _apart(self, step: Step, places: Places, before: Places, own: Places) -> list[str]:
         """Words count of a pod that both have tried since the step before.
 
-        Neither tries everybody again after each change, and a node that has come is not ready yet
-        for who is fast.
+        Neither tries everybody again after each change, kube-scheduler says nothing of a pod whose
+        ResourceClaim is missing, and a node that has come is not ready yet for who is fast.
         """
         self._last = self.places()
         several = []
         for key in sorted(places.keys() | self._last.keys()):
             theirs, ours = places.get(key, _GONE), self._last.get(key, _GONE)
-            tried = before.get(key) != theirs and own.get(key) != ours and not step.makes_node
+            tried = theirs and before.get(key) != theirs and own.get(key) != ours
+            tried = tried and not step.makes_node
             if _settled(theirs) != _settled(ours) or (tried and not same_words(theirs, ours)):
                 several.append(f"{key}: {theirs!r}, ours {ours!r}")
         return several
