@@ -21,6 +21,7 @@ from tests.oracle.spreading import HOST, ZONE
 NODES = 8
 NODE_PATH = "/api/v1/nodes"
 _JSON_PATCH = "application/json-patch+json"
+_STRATEGIC = "application/strategic-merge-patch+json"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 #: How many claims pods may name; most of them are made later, if at all.
 _CLAIMS = 6
@@ -115,7 +116,8 @@ class ChangingCluster:
             policy = NEVER
         spec: Body = {
             "containers": [box],
-            "terminationGracePeriodSeconds": 0,
+            # Nobody ends the containers of a pod that has time for it.
+            "terminationGracePeriodSeconds": roll.choice((0, 0, 0, 0, 86400)),
             "priorityClassName": f"{priority}-{policy.lower()}",
             "affinity": {"nodeAffinity": self._wishes()},
         }
@@ -149,8 +151,27 @@ class ChangingCluster:
         return self._roll.choice(self._pods) if self._pods else None
 
     def _gone_pod(self) -> Step | None:
-        path = self._any_pod()
-        return None if path is None else Step(f"delete {path}", "DELETE", path)
+        path, query = self._any_pod(), self._roll.choice(("", "?gracePeriodSeconds=0"))
+        return None if path is None else Step(f"delete {path}{query}", "DELETE", f"{path}{query}")
+
+    def _done_pod(self) -> Step | None:
+        path, phase = self._any_pod(), self._roll.choice(("Succeeded", "Failed"))
+        patch = {"status": {"phase": phase}}
+        return (
+            None
+            if path is None
+            else Step(f"{path}: {phase}", "PATCH", f"{path}/status", patch, MERGE)
+        )
+
+    def _smaller_pod(self) -> Step | None:
+        path, cpu = self._any_pod(), self._roll.choice(("100m", "500m"))
+        box = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        patch = {"spec": {"containers": [box]}}
+        return (
+            None
+            if path is None
+            else Step(f"{path} gets {cpu}", "PATCH", f"{path}/resize", patch, _STRATEGIC)
+        )
 
     def _renamed_app(self) -> Step | None:
         path, app = self._any_pod(), self._roll.choice(APPS)
@@ -350,7 +371,9 @@ _PARTS: tuple[tuple[float, Callable[[Body, random.Random, str], None]], ...] = (
     (0.10, _shares),
 )
 _RULES: tuple[tuple[float, Callable[[ChangingCluster], Step | None]], ...] = (
-    (3, ChangingCluster._gone_pod),
+    (4, ChangingCluster._gone_pod),
+    (1, ChangingCluster._done_pod),
+    (2, ChangingCluster._smaller_pod),
     (2, ChangingCluster._renamed_app),
     (2, ChangingCluster._toleration),
     (2, ChangingCluster._free_pod),
