@@ -6,7 +6,8 @@ Does not cover: who would leave one node (``dryrun``), evicting them (the caller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from koordlet.scheduler.framework import Failure, Verdict, messages
 from koordlet.scheduler.framework.cycle import Cycle
@@ -15,12 +16,8 @@ from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
 from koordlet.scheduler.objects.pods import Pod
 
 #: Who was promised a place on a node before a pod, by row.
-Promised = Callable[[int], Sequence[Pod]]
-
-
-def nobody(_row: int) -> Sequence[Pod]:
-    """No pod is nominated anywhere."""
-    return ()
+Promised = Mapping[int, Sequence[Pod]]
+_NOBODY: Promised = MappingProxyType({})
 
 
 def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
@@ -40,7 +37,7 @@ def attempt(
     pod: Pod,
     failure: Failure,
     budgets: Sequence[DisruptionBudget],
-    promised: Promised = nobody,
+    promised: Promised = _NOBODY,
     *,
     eligible: Eligible = anybody,
 ) -> Candidate | str:
@@ -59,7 +56,7 @@ def attempt(
         protection = Protection(budgets)
         runs = DryRuns(cycle.columns, view, pod, protection, cycle.dry_runs, eligible=eligible)
         for row in potential:
-            tried = runs.at(row, promised(row))
+            tried = runs.at(row, promised.get(row, ()))
             if isinstance(tried, Verdict):
                 refusals.append(tried)
                 continue

@@ -114,7 +114,7 @@ class CapacityScheduler(QuotaScheduler):
         protection = Protection(budgets)
         with cycle.sight(pod) as view:
             for row in rows:
-                guests = promised(row)
+                guests = promised.get(row, ())
                 with dryrun.joined(cycle.columns, row, guests):
                     trial = _NodeTrial(
                         *(self._capacity, cycle.columns),
