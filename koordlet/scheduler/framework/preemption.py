@@ -6,6 +6,7 @@ Does not cover: who would leave one node (``dryrun``), evicting them (the caller
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -55,8 +56,7 @@ def attempt(
     with cycle.sight(pod) as view:
         protection = Protection(budgets)
         runs = DryRuns(cycle.columns, view, pod, protection, cycle.dry_runs, eligible=eligible)
-        for row in potential:
-            tried = runs.at(row, promised.get(row, ()))
+        for tried in runs.each(potential, promised):
             if isinstance(tried, Verdict):
                 refusals.append(tried)
                 continue
@@ -65,7 +65,7 @@ def attempt(
             if harmless and len(candidates) >= wanted:
                 break
     if candidates:
-        return min(candidates, key=lambda candidate: candidate.cost)
+        return min(candidates, key=operator.attrgetter("cost"))
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
     return _message(total, reasons + [each for refusal in refusals for each in refusal.reasons])
 
