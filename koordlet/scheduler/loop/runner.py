@@ -86,6 +86,7 @@ class Loop:
         self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
+        self.alone = alone
         self.core = Core(
             profiles,
             backoff=backoff,
