@@ -253,6 +253,7 @@ def _wanted(
         reason=reason,
         mems=_mems(pod),
         protective=pod.qos is qos.Qos.BE,
+        alone=pod.uid in shares.exclusive,
         compare=pod.kubelet_owned,
         leaves=leaves and kube,
         anew=_anew(now, pod),
