@@ -54,6 +54,14 @@ def test_closed_streams_are_nobodys_error(how: str) -> None:
     assert (status, err) == (0, "")
 
 
+def test_who_asks_a_closed_input_for_a_terminal_has_none() -> None:
+    """Python gives such a process no stream at all."""
+    status, _, err = shell("top", "<&-")
+
+    assert (status, "Traceback" in err) == (2, False)
+    assert "needs a terminal" in err
+
+
 def test_closed_streams_are_open_before_files() -> None:
     """A file that is opened later does not become standard output."""
     code = (
