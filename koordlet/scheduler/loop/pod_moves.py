@@ -119,8 +119,9 @@ class PodMoves:
         self._store, self._options, self._tell = store, options, tell
         self._watches = watched is None
         self._watch: WatchedCluster = watched or ClusterWatch(
-            store, profiles, disruption, Clocks(), instance=instance, leads=lambda: True
-        )
+            store, profiles, disruption, Clocks(wall=store.now), instance=instance,
+            leads=lambda: True,
+        )  # fmt: skip
         self._reserving = frozenset(profiles)
         settings = dataclasses.replace(_UNBOUNDED, scheduler_names=self._reserving)
         self._migrations = MigrationController(
@@ -265,7 +266,7 @@ class PodMoves:
     async def _request(self, pod: Pod) -> None:
         reserves = pod.pod_class.scheduler in self._reserving
         body = jobs.request(
-            PodRef(pod.namespace, pod.name, pod.uid),
+            PodRef.of(pod),
             mode=RESERVATION_FIRST if reserves else _DIRECTLY,
             reason=self._options.reason or self._options.by,
             by=self._options.by,

@@ -40,6 +40,7 @@ from koordlet.scheduler.loop import (
     store_writers,
 )
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.decoder import Decoder
@@ -56,7 +57,7 @@ _TIDY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The monotonic clock for waiting, and the wall clock for texts."""
+    """The monotonic clock for waiting, and the one by which objects are dated."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -82,7 +83,7 @@ class Loop:
         alone: bool = False,
     ) -> None:
         """``alone``: no kubelet says which pods are ready, no volume controller binds claims."""
-        self._clocks = Clocks() if clocks is None else clocks
+        self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
         self.core = Core(
@@ -259,9 +260,7 @@ class Loop:
         """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
-    def metrics(
-        self, more: Mapping[tuple[str, tuple[tuple[str, str], ...]], float] | None = None
-    ) -> str:
+    def metrics(self, more: Gauges | None = None) -> str:
         """The text of ``/metrics``; ``more``: of what works beside it."""
         core, writers = self.core, self.writers
         gauges = dict(more or {})
