@@ -135,10 +135,10 @@ def wait_on(core: Core, pod: Pod, message: str) -> Refusal:
 def give_up(core: Core, pod: Pod, message: str) -> Refusal:
     """Withdraw the nomination of a pod for which no room can be made.
 
-    One that may preempt nobody keeps it: somebody else has nominated it.
+    One that may preempt nobody keeps it: somebody else has nominated it. Its group has given it up
+    to be tried.
     """
-    if pod.preempts:
-        core.nominated.put(pod, "")
+    core.nominated.put(pod, "" if pod.preempts else pod.nominated)
     return Refusal(pod, message, node=pod.nominated)
 
 

@@ -93,6 +93,27 @@ def test_a_kubelet_is_unknown_only_where_it_runs_somebody() -> None:
     assert not pool_tiers.only_leaves(replace(now, layout=cgroup.Layout(hierarchies=())))
 
 
+@pytest.mark.parametrize(
+    ("gate", "milli", "awaits"),
+    [(True, 2000, True), (True, 2500, False), (False, 2000, False), (None, 2000, False)],
+)
+def test_whole_cpus_of_a_pod_are_awaited_where_the_kubelet_may_hold_them(
+    gate: bool | None, milli: int, *, awaits: bool
+) -> None:
+    """Its containers ask for none themselves."""
+    gates = {} if gate is None else {"PodLevelResourceManagers": gate}
+    known = kubelet.Configuration(cpu_manager_policy="static", feature_gates=gates)
+    workload = moments.workload(
+        "g",
+        group="kubepods/podg",
+        kube_qos=qos.KubeQos.GUARANTEED,
+        containers=(pod.Container(name="main"),),
+        own_requests={"cpu": milli},
+    )
+    now = moment(kubelet=kubelet.Kubelet(configuration=known))
+    assert pool_tiers.awaits_kubelet(now, replace(workload, raw_qos=None)) is awaits
+
+
 def test_each_tier_gets_its_pool() -> None:
     """And what workloads in it need beyond that; only best-effort's protects others."""
     several = [wanted(LS, "0-3"), wanted(BE, "4")]
