@@ -112,10 +112,7 @@ async def scene(
     ram: Path, *, over_http: bool, runs: bool = True, **arguments: Any
 ) -> AsyncGenerator[Cluster]:
     """The cluster, with a scheduler and a descheduler at work."""
-    async with (
-        schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
-        schedulers.scheduler(world.client),
-    ):
+    async with schedulers.scheduled(ram, over_http=over_http, custom=KINDS) as (world, _):
         cluster = Cluster(world)
         await cluster.fill()
         if not runs:

@@ -6,9 +6,8 @@ Does not cover: the rows and their writers.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -65,19 +64,16 @@ def offering(now: view.ReportView, **amounts: int) -> view.ReportView:
     return dataclasses.replace(now, plan=dataclasses.replace(now.plan, offer=offer))
 
 
-def play(path: Path, body: Callable[[Counting], Awaitable[None]]) -> None:
-    """Run a test's body with a store that has this node."""
-
-    async def run() -> None:
-        store = adapter.Store(path / "store.db")
-        await store.open()
-        try:
-            await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-            await asyncio.wait_for(asyncio.ensure_future(body(Counting(store))), 30)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+@asynccontextmanager
+async def stored_node(path: Path) -> AsyncGenerator[Counting]:
+    """A store that has this node."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    try:
+        await store.create(kinds.NODES, {"metadata": {"name": NODE}})
+        yield Counting(store)
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

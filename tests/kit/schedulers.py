@@ -170,6 +170,22 @@ async def scheduler(
         await asyncio.gather(task, return_exceptions=True)
 
 
+@asynccontextmanager
+async def scheduled(
+    path: Path,
+    *,
+    over_http: bool = False,
+    custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,),
+    **more: Any,
+) -> AsyncGenerator[tuple[World, runner.Loop]]:
+    """A world, and a scheduler for it that runs meanwhile."""
+    async with (
+        world(path, over_http=over_http, custom=custom) as made,
+        scheduler(made.client, **more) as loop,
+    ):
+        yield made, loop
+
+
 def run(body: Coroutine[Any, Any, None]) -> None:
     """Run a test's coroutine with a deadline."""
     asyncio.run(asyncio.wait_for(body, 2 * PATIENCE))
