@@ -12,14 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import best_effort
 from koordlet.report import rows, view
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, views
-from tests.kit.apiserver import server
 
 NODE = "node-a"
 NRT = objects.Ref(dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2"), NODE)
@@ -73,26 +70,4 @@ async def stored_node(path: Path) -> AsyncGenerator[Counting]:
         await store.create(kinds.NODES, {"metadata": {"name": NODE}})
         yield Counting(store)
     finally:
-        await store.close()
-
-
-@asynccontextmanager
-async def cluster(
-    path: Path, custom: list[kinds.Kind]
-) -> AsyncGenerator[tuple[server.Server, kube.KubeStore, adapter.Store]]:
-    """An API server with this node, and a client."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-    serving = server.Server(store, custom=custom)
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    client = kube.KubeStore(
-        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    )
-    try:
-        yield serving, client, store
-    finally:
-        await client.close()
-        await serving.stop()
         await store.close()

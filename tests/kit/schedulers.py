@@ -16,14 +16,12 @@ from typing import Any
 
 import pytest
 
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import election, runner
 from koordlet.scheduler.store import adapter
 from tests.kit import clusters, deadline
-from tests.kit.apiserver import server
+from tests.kit.apiserver import server, store_server
 
 NAME = "koordlet-scheduler"
 #: How long a test waits for what must come; some of them start three programs, one after the other.
@@ -129,25 +127,16 @@ async def world(
     path: Path, *, over_http: bool, custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,)
 ) -> AsyncGenerator[World]:
     """An empty store, reached directly or through an API server."""
+    if over_http:
+        async with store_server.opened(path, custom=custom) as (serving, client, store):
+            await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
+            yield World(store, client, serving)
+        return
     store = adapter.Store(path / "store.db")
     await store.open()
     await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
-    if not over_http:
-        yield World(store, store, None)
-        await store.close()
-        return
-    serving = server.Server(store, custom=custom)
-    await serving.start()
-    who = credentials.Credentials(
-        credentials.CredentialSource(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
-    )
-    client = kube.KubeStore(who)
-    try:
-        yield World(store, client, serving)
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
+    yield World(store, store, None)
+    await store.close()
 
 
 @asynccontextmanager

@@ -17,8 +17,7 @@ from koordlet.http import client
 from koordlet.kube import adapter as kube
 from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects, refusals, selectors
-from koordlet.scheduler.store import adapter
-from tests.kit.apiserver import server
+from tests.kit.apiserver import server, store_server
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.watches import drained
 
@@ -34,21 +33,8 @@ World = tuple[server.Server, kube.KubeStore]
 @asynccontextmanager
 async def opened(path: Path, manners: kube.RequestTimes = MANNERS) -> AsyncGenerator[World]:
     """A server with one node, and a client."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    await store.create(kinds.NODES, {"metadata": {"name": "n1"}})
-    serving = server.Server(store)
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    client = kube.KubeStore(who, manners)
-    try:
-        yield serving, client
-    finally:
-        serving.go_on.set()
-        await client.close()
-        await serving.stop()
-        await store.close()
+    async with store_server.opened(path, "n1", times=manners) as made:
+        yield made.serving, made.client
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import informer, kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gatherer
 from tests.kit import deadline
-from tests.kit.apiserver import faults, server
+from tests.kit.apiserver import faults, server, store_server
 
 PATIENCE = 30.0
 PACE = informer.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
@@ -95,19 +94,8 @@ class World:
 @asynccontextmanager
 async def opened(path: Path) -> AsyncGenerator[World]:
     """A world."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    serving = server.Server(store, custom=[kinds.RESERVATIONS])
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    client = kube.KubeStore(who)
-    try:
-        yield World(store, serving, client)
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
+    async with store_server.opened(path, custom=[kinds.RESERVATIONS]) as made:
+        yield World(made.store, made.serving, made.client)
 
 
 @asynccontextmanager

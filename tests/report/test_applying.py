@@ -19,7 +19,7 @@ from koordlet.report import applying, rows, tainting
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, pasts
-from tests.kit.apiserver import status
+from tests.kit.apiserver import status, store_server
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.node_reports import (
     CUSTOM,
@@ -29,7 +29,6 @@ from tests.kit.node_reports import (
     NODE_REF,
     NRT,
     Racing,
-    cluster,
     node_view,
     offering,
     stored_node,
@@ -177,7 +176,7 @@ async def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, refused: st
     code, reason, message = ANSWERS[refused]
     refusal = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
     answer = json.dumps({**refusal, "message": message}).encode()
-    async with cluster(ram, CUSTOM) as (serving, client, store):
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, store):
         clock = clocks.Clock(1000.0)
         every: tuple[Any, ...] = (
             rows.TopologyRow(MANNERS, clock),
@@ -200,7 +199,7 @@ async def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, refused: st
 
 async def test_other_refusals_are_refusals(ram: Path) -> None:
     """A server that forbids, or fails, is not sent the same in another form."""
-    async with cluster(ram, CUSTOM) as (serving, client, _):
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, _):
         error = status.failure(refusals.Failed("etcd is slow"))
         fault = Fault(Manner.ANSWER, method="PATCH", body=json.dumps(error).encode())
         serving.faults.add(fault)

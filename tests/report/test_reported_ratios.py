@@ -18,13 +18,13 @@ from koordlet.report import rows, tainting, view
 from koordlet.report.objects import holders
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks
+from tests.kit.apiserver import store_server
 from tests.kit.node_reports import (
     CUSTOM,
     MANNERS,
     NODE,
     NODE_REF,
     Racing,
-    cluster,
     node_view,
     offering,
     stored_node,
@@ -166,7 +166,7 @@ async def test_at_the_final_stop_they_go(ram: Path, *, plain: bool) -> None:
 
 async def test_over_http_as_well(ram: Path) -> None:
     """Through the client that the agent has: one apply of the subresource carries them."""
-    async with cluster(ram, CUSTOM) as (_, client, store):
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (_, client, store):
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         assert await row.bring(client, rated()) == 1
         assert await row.bring(client, rated()) == 0

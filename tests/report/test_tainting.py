@@ -19,7 +19,8 @@ from koordlet.model import decision
 from koordlet.report import tainting, view
 from koordlet.workloads import nodes
 from tests.kit import clocks
-from tests.kit.node_reports import CUSTOM, NODE, NODE_REF, cluster, node_view, stored_node
+from tests.kit.apiserver import store_server
+from tests.kit.node_reports import CUSTOM, NODE, NODE_REF, node_view, stored_node
 
 MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
@@ -121,7 +122,7 @@ def served(path: Path, body: Callable[[objects.Objects], Awaitable[None]]) -> No
     """Run it against an API server over HTTP."""
 
     async def run() -> None:
-        async with cluster(path, CUSTOM) as (_, client, _store):
+        async with store_server.opened(path, NODE, custom=CUSTOM) as (_, client, _store):
             await body(client)
 
     asyncio.run(asyncio.wait_for(run(), 30))

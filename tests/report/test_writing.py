@@ -26,6 +26,7 @@ from koordlet.model import resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from tests.kit import clocks, deadline, pasts
+from tests.kit.apiserver import store_server
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.node_reports import (
     CUSTOM,
@@ -35,7 +36,6 @@ from tests.kit.node_reports import (
     NODE_REF,
     NRT,
     Racing,
-    cluster,
     node_view,
     offering,
     stored_node,
@@ -196,7 +196,7 @@ def writers(
 async def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     """Where only ``v1alpha1`` is served, that is written."""
     old = kinds.NODE_RESOURCE_TOPOLOGIES
-    async with cluster(ram, [old]) as (_, client, store):
+    async with store_server.opened(ram, NODE, custom=[old]) as (_, client, store):
         await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, node_view())
         assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
@@ -210,7 +210,7 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     log.configure("warning", "json", stream=(log_text := io.StringIO()))
 
     async def body() -> None:
-        async with cluster(ram, [NRT.kind]) as (_, client, store):
+        async with store_server.opened(ram, NODE, custom=[NRT.kind]) as (_, client, store):
             running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
             running.start()
             try:
@@ -246,7 +246,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("row", FAULTS)
 async def test_everything_converges_after_failures(ram: Path, row: str) -> None:
     """Whatever the server says for a while, all is written when it has said so."""
-    async with cluster(ram, CUSTOM) as (serving, client, store):
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, store):
         await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
         serving.faults.add(Fault(**FAULTS[row], times=12))
         running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
