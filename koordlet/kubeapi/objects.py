@@ -172,6 +172,9 @@ class Objects(Protocol):
         where several budgets cover the pod: somebody must repair that first.
         """
 
+    def now(self) -> float:
+        """The time by which the store dates objects, as far as is known here."""
+
     async def close(self) -> None:
         """Close connections and files; running calls end with ``Unavailable``."""
 

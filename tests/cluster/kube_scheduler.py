@@ -65,8 +65,8 @@ class Verdict:
     silent: bool = False
 
 
-def configuration(folder: Path) -> list[str]:
-    """Flags: every node is scored, and every score is told."""
+def configuration(folder: Path, **more: object) -> list[str]:
+    """Flags: every node is scored, and every score is told; ``more`` fields of its file."""
     file = folder / "scheduler.json"
     client = {"kubeconfig": str(folder / "kube-scheduler.kubeconfig"), "qps": 500, "burst": 500}
     body = {
@@ -75,6 +75,7 @@ def configuration(folder: Path) -> list[str]:
         "percentageOfNodesToScore": 100,
         "leaderElection": {"leaderElect": False},
         "clientConnection": client,
+        **more,
     }
     file.write_text(json.dumps(body))
     # Only what the scheduling of a pod says: all else at this verbosity is nine tenths of the time.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -124,15 +125,24 @@ class World:
 
 @asynccontextmanager
 async def world(
-    path: Path, *, over_http: bool, custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,)
+    path: Path,
+    *,
+    over_http: bool,
+    custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,),
+    ahead: float = 0.0,
 ) -> AsyncGenerator[World]:
-    """An empty store, reached directly or through an API server."""
+    """An empty store, reached directly or through an API server; ``ahead``: its clock, seconds."""
+
+    def clock() -> float:
+        return time.time() + ahead
+
     if over_http:
-        async with store_server.opened(path, custom=custom) as (serving, client, store):
+        opened = store_server.opened(path, custom=custom, clock=clock)
+        async with opened as (serving, client, store):
             await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
             yield World(store, client, serving)
         return
-    store = adapter.Store(path / "store.db")
+    store = adapter.Store(path / "store.db", clock=clock)
     await store.open()
     await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
     yield World(store, store, None)
@@ -165,11 +175,12 @@ async def scheduled(
     *,
     over_http: bool = False,
     custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,),
+    ahead: float = 0.0,
     **more: Any,
 ) -> AsyncGenerator[tuple[World, runner.Loop]]:
     """A world, and a scheduler for it that runs meanwhile."""
     async with (
-        world(path, over_http=over_http, custom=custom) as made,
+        world(path, over_http=over_http, custom=custom, ahead=ahead) as made,
         scheduler(made.client, **more) as loop,
     ):
         yield made, loop

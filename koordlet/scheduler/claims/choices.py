@@ -1,16 +1,11 @@
 """What a search has chosen so far on one node, and whether a device may be chosen next.
 
-Covers: the rules of a single device, counting and undoing a choice, constraints of a claim over the
-attributes of its devices, counters of pools, which devices are equal.
+Covers: the rules of a single device, counting and undoing a choice, which devices are equal.
 Does not cover: the order of choices (``allocator``), whether constraints of other claims hold.
 
 Admin access may have a device that another claim has whole. Counters and capacities have to be
 enough for it, too: for kube-scheduler it counts while it is chosen, and not any more when a claim
 has it (``devices_in_use``).
-
-Attributes are compared with their types: 1, true and "1" differ, and so do two spellings of a
-version. A value of a type that is not served is equal to none, and distinct from none: alone it
-passes.
 """
 
 from __future__ import annotations
@@ -21,9 +16,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import consumable_capacity, devices_in_use, pools, tolerations
+from koordlet.scheduler.claims import (
+    constraints,
+    consumable_capacity,
+    counters,
+    devices_in_use,
+    pools,
+    search_time,
+    tolerations,
+)
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand, RequestDemand
-from koordlet.scheduler.objects import resource_claims, resource_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,80 +52,6 @@ class DeviceObstacle(enum.Enum):
     CAPACITY = "short of capacity"
 
 
-Value = tuple[type, resource_slices.Attribute]
-
-
-def attribute(device: pools.PoolDevice, name: str) -> Value | None:
-    """An attribute by its qualified name; ``None``: it has none."""
-    attributes = device.device.attributes
-    value = attributes.get(name)
-    if value is None:
-        domain, _, bare = name.partition("/")
-        # Names without a domain are in the driver's own.
-        value = attributes.get(bare) if domain == device.id[0] and bare else None
-    return None if value is None else (type(value), value)
-
-
-class ChosenValues:
-    """A constraint, and the values of the devices that it has let pass."""
-
-    def __init__(self, constraint: resource_claims.ClaimConstraint) -> None:
-        self._distinct = not constraint.match_attribute
-        self.name = constraint.match_attribute or constraint.distinct_attribute
-        self._values: list[Value] = []
-
-    def admits(self, device: pools.PoolDevice) -> bool:
-        """Whether a device may be added."""
-        value = attribute(device, self.name)
-        if value is None or not self._values:
-            return value is not None
-        if value[0] is resource_slices.UnreadAttribute:
-            return False
-        return value not in self._values if self._distinct else value == self._values[0]
-
-    def add(self, device: pools.PoolDevice) -> None:
-        """A device that it admits is chosen."""
-        value = attribute(device, self.name)
-        if value is None:
-            raise ValueError(f"{device.id} has no attribute {self.name}")
-        self._values.append(value)
-
-    def remove(self) -> None:
-        """The device that was added last is chosen no more."""
-        self._values.pop()
-
-
-class CounterRoom:
-    """What is left of the counters of a node's pools; each is read when a device of it asks."""
-
-    def __init__(self, in_use: devices_in_use.DevicesInUse) -> None:
-        self._in_use = in_use
-        self._left: dict[pools.PoolKey, dict[tuple[str, str], Fraction]] = {}
-
-    def fits(self, pool: pools.PoolView, device: pools.PoolDevice) -> bool:
-        """Whether everything that a device consumes is there."""
-        left = self._of(pool)
-        return all(amount <= left[counter] for counter, amount in device.consumes.items())
-
-    def take(self, pool: pools.PoolView, device: pools.PoolDevice) -> None:
-        """A device is chosen."""
-        left = self._of(pool)
-        for counter, amount in device.consumes.items():
-            left[counter] -= amount
-
-    def give_back(self, pool: pools.PoolView, device: pools.PoolDevice) -> None:
-        """A device is chosen no more."""
-        left = self._of(pool)
-        for counter, amount in device.consumes.items():
-            left[counter] += amount
-
-    def _of(self, pool: pools.PoolView) -> dict[tuple[str, str], Fraction]:
-        left = self._left.get(pool.key)
-        if left is None:
-            left = self._left[pool.key] = self._in_use.free_counters(pool)
-        return left
-
-
 class Choices:
     """Devices by claim, last in first out."""
 
@@ -132,19 +60,21 @@ class Choices:
         claims: Sequence[ClaimDemand],
         node: pools.NodePools,
         in_use: devices_in_use.DevicesInUse,
+        time: search_time.SearchTime,
     ) -> None:
         self.made: list[ChosenDevice] = []
         #: By claim the number of its devices.
         self.counts = [0] * len(claims)
-        self._claims, self._node, self._in_use = claims, node, in_use
+        self._claims, self._node, self._in_use, self._time = claims, node, in_use, time
         #: By claim the devices that it has, but for shares.
         self._of_claim: list[set[pools.DeviceId]] = [set() for _ in claims]
         #: By device how many claims have it: with admin access one has what another one has.
         self._whole: Counter[pools.DeviceId] = Counter()
         self._shares: dict[pools.DeviceId, list[Mapping[str, Fraction]]] = {}
-        self._room = CounterRoom(in_use)
+        self._room = counters.CounterRoom(in_use)
         self._values = [
-            [ChosenValues(each) for each in wanted.claim.constraints] for wanted in claims
+            [constraints.ChosenValues(each) for each in wanted.claim.constraints]
+            for wanted in claims
         ]
         self._signatures: dict[int, object] = {}
 
@@ -170,7 +100,7 @@ class Choices:
         in_use = self._whole[device.id] > 0 or self._in_use.excludes(device)
         if device.id in self._of_claim[claim] or (in_use and not request.admin_access):
             return DeviceObstacle.IN_USE
-        if not wanted.selects(device):
+        if not self.selects(wanted, device):
             return DeviceObstacle.NOT_SELECTED
         taints = device.device.taints
         if taints and not tolerations.tolerated(taints, request.tolerations):
@@ -179,6 +109,10 @@ class Choices:
         if counted and not self._room.fits(self._node.owners[place], device):
             return DeviceObstacle.COUNTERS
         return None
+
+    def selects(self, wanted: RequestDemand, device: pools.PoolDevice) -> bool:
+        """Whether class and request select a device, while there is time to evaluate that."""
+        return wanted.selects(device, self._time.check)
 
     def share(
         self, wanted: RequestDemand, device: pools.PoolDevice
@@ -252,13 +186,13 @@ class Choices:
         names = {each.name for values in self._values for each in values}
         return (
             serves,
-            tuple(attribute(device, name) for name in sorted(names)),
+            tuple(constraints.attribute(device, name) for name in sorted(names)),
             (device.id[:2], frozenset(device.consumes.items())) if device.consumes else None,
         )
 
     def _serves(self, wanted: RequestDemand, device: pools.PoolDevice) -> bool:
         return (
-            wanted.selects(device)
+            self.selects(wanted, device)
             and tolerations.tolerated(device.device.taints, wanted.request.tolerations)
             and self.share(wanted, device) is not None
         )

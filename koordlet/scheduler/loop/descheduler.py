@@ -89,7 +89,7 @@ class Descheduler:
         ``ask``: a Prometheus, what strategies want to know of it; ``None``: nobody is to be asked.
         ``dry_run``: nothing is sent, so that nobody need be elected.
         """
-        self._clocks = Clocks() if clocks is None else clocks
+        self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady, wall = self._clocks.steady, self._clocks.wall
         self._settings, self._sends = settings, not dry_run
         self._dry_run = dry_run or settings.dry_run

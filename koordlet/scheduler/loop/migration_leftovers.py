@@ -29,14 +29,20 @@ class MigrationLeftovers:
 
     def __init__(self, store: objects.Objects, watched: WatchedCluster) -> None:
         self._store, self._watched = store, watched
+        #: Controllers of rooms that were there: one that is not any more was deleted. Where nobody
+        #: keeps such objects, as a standalone scheduler may do without, none ever was.
+        self._seen: set[tuple[str, str, str]] = set()
 
     def room(self, name: str) -> JobReservation | None:
         """The reservation of a name; ``None``: there is none, or it cannot be read."""
         body = self._watched.sources.informers[kinds.RESERVATIONS].get(name)
         try:
-            return None if body is None else room.read(body)
+            held = None if body is None else room.read(body)
         except BadObjectError:
             return None
+        if held is not None and held.controller and self._wanted(held.controller) is not None:
+            self._seen.add(held.controller)
+        return held
 
     async def sweep(self, jobs: Mapping[str, MigrationJob], now: float) -> None:
         """Delete what nobody needs; ``jobs``: by UID."""
@@ -45,6 +51,7 @@ class MigrationLeftovers:
             for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
             if (held := self.room(name)) is not None and held.job
         ]
+        self._seen &= {held.controller for held in rooms if held.controller}
         for held in cleanup.leftovers(jobs, rooms, self._is_awaited):
             await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
         for job in cleanup.forgotten(jobs.values(), now):
@@ -72,15 +79,17 @@ class MigrationLeftovers:
         return any(not pod.node and held.serves(pod) for pod in pods)
 
     def _wanted(self, controller: tuple[str, str, str] | None) -> int | None:
-        """How many pods a controller wants; ``None``: no object says so."""
+        """How many pods a controller wants: none once it is deleted; ``None``: nobody says."""
         namespace, kind, name = controller or ("", "", "")
         if kind not in _CONTROLLERS:
             return None
         source: informer.Informer[PodOwner] = self._watched.sources.informers[_CONTROLLERS[kind]]
         if source.health.state is not informer.State.WATCHING:
             return None
-        owner = source.get(name, namespace)
-        return None if owner is None else owner.replicas
+        if owner := source.get(name, namespace):
+            return owner.replicas
+        was = (namespace, kind, name) in self._seen and (namespace, name) not in source.rejected
+        return 0 if was else None
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
         try:

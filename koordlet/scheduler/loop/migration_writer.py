@@ -111,7 +111,7 @@ class JobWriter:
             elif isinstance(action, flow.MakeFollowers):
                 await self._lead(job, action.pods)
             else:
-                opening = objects.Merge(room.opening(self._now().wall))
+                opening = objects.Merge(room.opening(self._now().wall, action.since))
                 ref = objects.Ref(kinds.RESERVATIONS, action.room.name)
                 await self._store.patch(ref, opening)
         except (refusals.ObjectsError, BadObjectError) as error:

@@ -119,8 +119,9 @@ class PodMoves:
         self._store, self._options, self._tell = store, options, tell
         self._watches = watched is None
         self._watch: WatchedCluster = watched or ClusterWatch(
-            store, profiles, disruption, Clocks(), instance=instance, leads=lambda: True
-        )
+            store, profiles, disruption, Clocks(wall=store.now), instance=instance,
+            leads=lambda: True,
+        )  # fmt: skip
         self._reserving = frozenset(profiles)
         settings = dataclasses.replace(_UNBOUNDED, scheduler_names=self._reserving)
         self._migrations = MigrationController(

@@ -57,7 +57,7 @@ _TIDY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The monotonic clock for waiting, and the wall clock for texts."""
+    """The monotonic clock for waiting, and the one by which objects are dated."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -83,7 +83,7 @@ class Loop:
         alone: bool = False,
     ) -> None:
         """``alone``: no kubelet says which pods are ready, no volume controller binds claims."""
-        self._clocks = Clocks() if clocks is None else clocks
+        self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
         self.core = Core(

@@ -24,6 +24,7 @@ from koordlet.scheduler.disruption.answers import Refusal
 from koordlet.scheduler.disruption.workloads import Signature, WorkloadIndex
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import MigrationJob, PodRef
+from koordlet.scheduler.migration.job_rates import TokenBucket
 from koordlet.scheduler.objects.pods import Pod
 
 
@@ -66,32 +67,6 @@ class Verdict:
     def final(self) -> bool:
         """Whether waiting is in vain."""
         return self.reason == flow.FORBIDDEN
-
-
-@dataclass(frozen=True, slots=True)
-class TokenBucket:
-    """How often jobs of one workload, or of one namespace, may begin: a bucket of the peer's.
-
-    It holds ``burst`` tokens, at first all of them; one comes back each ``period`` seconds.
-    """
-
-    #: Seconds until a token is there again.
-    period: float
-    burst: int = 1
-
-    def wait(self, taken: Iterable[float], now: float) -> float:
-        """Seconds until a token is there, after some were taken at these moments; 0: there is.
-
-        A job that took none, because it passes, leaves an empty bucket as it is.
-        """
-        left, last = float(self.burst), now
-        for moment in sorted(min(moment, now) for moment in taken):
-            left = min(self.burst, left + max(0.0, moment - last) / self.period)
-            last = moment
-            if left >= 1:
-                left -= 1
-        left = min(self.burst, left + (now - last) / self.period)
-        return 0.0 if left >= 1 else (1 - left) * self.period
 
 
 class JobBounds:

@@ -17,6 +17,7 @@ from typing import Any
 
 import h11
 
+from koordlet.http import message
 from koordlet.kubeapi import kinds, refusals
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import api, discovery, faults, status
@@ -258,7 +259,9 @@ class _Client:
         framing = (
             ("transfer-encoding", "chunked") if length is None else ("content-length", str(length))
         )
-        lines = [("content-type", "application/json"), framing, *dict(headers).items()]
+        date = message.date(self._server.api.store.now())
+        common = ("content-type", "application/json"), ("date", date), framing
+        lines = [*common, *dict(headers).items()]
         self._writer.write(self._http.send(h11.Response(status_code=code, headers=lines)) or b"")
 
     async def _write(self, *events: h11.Event) -> None:

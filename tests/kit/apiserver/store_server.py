@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -28,9 +29,10 @@ async def opened(
     *nodes: str,
     custom: Sequence[kinds.Kind] = (),
     times: kube.RequestTimes | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncGenerator[ServedStore]:
-    """A server of these nodes, and a client with these timeouts."""
-    store = adapter.Store(path / "store.db")
+    """A server of these nodes by a clock, and a client with these timeouts."""
+    store = adapter.Store(path / "store.db", clock=clock)
     await store.open()
     for name in nodes:
         await store.create(kinds.NODES, {"metadata": {"name": name}})

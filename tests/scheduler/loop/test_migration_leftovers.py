@@ -19,7 +19,7 @@ from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
-from tests.kit import reservations, schedulers
+from tests.kit import deadline, reservations, schedulers
 from tests.kit.descheduler_scene import FREE
 from tests.kit.schedulers import OWNER, READY
 
@@ -112,17 +112,28 @@ async def test_a_replacement_may_come_while_the_controller_lacks_pods(
             assert left.may_be_replaced(held) is comes
 
 
-async def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
-    ram: Path,
-) -> None:
-    """Of other controllers the number is unknown: the job waits as long as ever."""
+async def test_nobody_waits_for_a_controller_that_was_deleted(ram: Path) -> None:
+    """Nothing makes its pods any more, whatever it wanted."""
     async with schedulers.world(ram, over_http=False) as world:
-        await fill(world, 1)
-        await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
+        await fill(world, 2)
         async with leftovers(world) as left:
             held = left.room(OVER.uid)
             assert held is not None
             assert left.may_be_replaced(held)
-            pattern = OwnerPattern("d", name="web", kind="CloneSet", controller=True)
+            await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
+            await deadline.comes(lambda: not left.may_be_replaced(held))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "absent"), ("CloneSet", "web")])
+async def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
+    ram: Path, kind: str, name: str
+) -> None:
+    """One that never was there, a kind that is not watched: the job waits as long as ever."""
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, 1)
+        async with leftovers(world) as left:
+            held = left.room(OVER.uid)
+            assert held is not None
+            pattern = OwnerPattern("d", name=name, kind=kind, controller=True)
             owners = (ReservationOwner(controller=pattern),)
             assert left.may_be_replaced(dataclasses.replace(held, owners=owners))

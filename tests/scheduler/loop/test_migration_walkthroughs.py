@@ -149,10 +149,23 @@ async def test_a_pod_that_its_user_deletes_while_its_budget_refuses_still_finds_
         assert "deletionTimestamp" not in (await cluster.world.pods())["web-2"]["metadata"]
 
 
-async def test_a_workload_that_is_scaled_in_after_the_eviction_ends_the_job_and_gives_the_room_back(
-    ram: Path,
+@pytest.mark.parametrize("ahead", [-30, 30])
+async def test_a_job_ends_where_the_clock_of_the_server_is_another(ram: Path, ahead: int) -> None:
+    """The server dates pods: by a clock that is ahead, what comes would have been there before."""
+    async with scene(ram, over_http=True, ahead=ahead) as cluster:
+        name = await cluster.ask()
+        await cluster.asked("web-1")
+        await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
+        await cluster.gone("web-1")
+        status = await cluster.job(name, "Succeeded", "Failed")
+        assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_workload_that_wants_no_pod_after_the_eviction_ends_the_job_and_gives_the_room_back(
+    ram: Path, *, deleted: bool
 ) -> None:
-    """Its ReplicaSet has as many pods as it wants: nothing comes, and nobody waits for it."""
+    """Its ReplicaSet has as many pods as it wants, or is gone: nobody waits for another pod."""
     async with scene(ram, over_http=False) as cluster:
         store, meta = cluster.world.store, {"name": "web", "namespace": "d"}
         wanted = {"metadata": meta, "spec": {"replicas": 2, "selector": {}}}
@@ -162,7 +175,11 @@ async def test_a_workload_that_is_scaled_in_after_the_eviction_ends_the_job_and_
         await cluster.gone("web-1")
         await waits(cluster, name)
         ref = objects.Ref(kinds.REPLICA_SETS, "web", "d")
-        await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
+        if deleted:
+            await store.delete(ref)
+            await store.delete(objects.Ref(kinds.PODS, "web-2", "d"), grace_seconds=0)
+        else:
+            await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
         status = await cluster.job(name, "Succeeded", "Failed")
         assert (status["phase"], status["status"]) == ("Succeeded", "Complete")
         assert status["message"].endswith("its controller wants no other pod instead")

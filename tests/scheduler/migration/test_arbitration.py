@@ -15,7 +15,7 @@ from koordlet.scheduler.descheduling.evictor_settings import JobRate, MigrationS
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Defer, Deny, Refusal
 from koordlet.scheduler.migration import flow
-from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds, TokenBucket
+from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.reservation.spec import Condition
@@ -292,29 +292,3 @@ def test_the_pods_of_one_job_are_beside_each_other_where_the_first_of_them_is() 
     )  # fmt: skip
     waiting = [scene.candidate(name) for name in ("high-0", "low-9", "mid-0", "low-0")]
     assert list(scene.verdicts(waiting)) == ["job-low-0", "job-low-9", "job-mid-0", "job-high-0"]
-
-
-@pytest.mark.parametrize(
-    ("period", "burst", "ago", "waits"),
-    [
-        (30.0, 1, [], 0.0),
-        (30.0, 1, [10.0], 20.0),
-        (30.0, 1, [30.0], 0.0),
-        # A full bucket holds no more than its burst, however long nobody took any.
-        (30.0, 1, [1000.0, 10.0], 20.0),
-        (30.0, 2, [1000.0, 10.0], 0.0),
-        (30.0, 2, [20.0, 10.0], 10.0),
-        (30.0, 3, [40.0, 30.0, 20.0], 0.0),
-        # Two that began at once though there was one token: the second took none.
-        (30.0, 1, [10.0, 10.0], 20.0),
-        (30.0, 1, [10.0, 5.0], 20.0),
-        # A clock that was set back is no debt.
-        (30.0, 1, [-5.0], 30.0),
-    ],
-)
-def test_a_token_comes_back_after_its_period(
-    period: float, burst: int, ago: list[float], waits: float
-) -> None:
-    """Whoever takes one leaves a period of waiting, unless the burst is more."""
-    bucket = TokenBucket(period, burst)
-    assert bucket.wait([NOW - each for each in ago], NOW) == pytest.approx(waits, abs=1e-6)
