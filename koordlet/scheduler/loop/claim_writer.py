@@ -130,7 +130,7 @@ class ClaimWriter:
             try:
                 claim = await self._written(pod, claim, expected)
             except refusals.Conflict:
-                claim = self._take(await self._store.get(_ref(claim)))
+                claim = await self._read(claim)
                 if claim.allocation is not None and claim.serves(pod.uid):
                     return
                 continue
@@ -171,6 +171,9 @@ class ClaimWriter:
         patch = objects.Strategic(body, claim.resource_version)
         answer = await self._led_store.patch(_ref(claim), patch, subresource=subresource)
         return self._take(answer)
+
+    async def _read(self, claim: ResourceClaim) -> ResourceClaim:
+        return self._take(await self._store.get(_ref(claim)))
 
     def _take(self, body: objects.Object) -> ResourceClaim:
         try:

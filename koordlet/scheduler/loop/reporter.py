@@ -287,11 +287,11 @@ class Reporter:
             "condition",
             lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),
         )
-        gone = patched and await self._insist(
-            "delete", lambda: self._store.delete(ref(victim), uid=victim.uid)
-        )
-        if not gone:
+        if not (patched and await self._insist("delete", lambda: self._delete(victim))):
             self._core.spared(victim, self._clock())
+
+    async def _delete(self, victim: Pod) -> None:
+        await self._store.delete(ref(victim), uid=victim.uid)
 
     async def _insist(self, what: str, call: Callable[[], Coroutine[Any, Any, object]]) -> bool:
         """Retry a request a few times; an object that is gone or replaced needs none."""
