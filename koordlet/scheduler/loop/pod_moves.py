@@ -323,7 +323,7 @@ class PodMoves:
         """End the jobs that have evicted nobody, and wait until their room is free (rule 3)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GIVE_BACK):
-                while left := list(filter(self._gives_back, self._mine())):
+                while left := [job for job in self._mine() if _held(job) and not self._leaves(job)]:
                     for job in left:
                         if not job.aborts:
                             with contextlib.suppress(*_PASSING):
@@ -336,9 +336,6 @@ class PodMoves:
         moved = any(cleanup.has_evicted(job) or self._leaves(job) for job in self._mine())
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
-
-    def _gives_back(self, job: MigrationJob) -> bool:
-        return _held(job) and not self._leaves(job)
 
     def _leaves(self, job: MigrationJob) -> bool:
         """Whether the eviction of a job's pod was accepted: its replacement needs the room."""

@@ -107,10 +107,7 @@ class Moving:
 @asynccontextmanager
 async def moving(ram: Path, *, over_http: bool, pods: int = 3) -> AsyncGenerator[Moving]:
     """Pods on n1, a scheduler at work, kubelets and a controller."""
-    async with (
-        schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
-        schedulers.scheduler(world.client),
-    ):
+    async with schedulers.scheduled(ram, over_http=over_http, custom=KINDS) as (world, _):
         cluster = Moving(world)
         for name in ("n1", "n2", "n3"):
             await world.node(name)
