@@ -231,6 +231,7 @@ class HttpClient:
 
     def __init__(self, endpoint: HttpEndpoint, limits: ClientLimits | None = None) -> None:
         self.endpoint = endpoint
+        self._host = "host", endpoint.authority
         self.limits = ClientLimits() if limits is None else limits
         self._kept: list[_Connection] = []
         self._open: set[_Connection] = set()
@@ -314,7 +315,7 @@ class HttpClient:
 
     def _headers(self, headers: Headers, body: bytes) -> Headers:
         length = (("content-length", str(len(body))),) if body else ()
-        return (("host", self.endpoint.authority), *headers, *length)
+        return (self._host, *headers, *length)
 
     def _late(self, what: str, seconds: float) -> TransportError:
         return TransportError(f"no {what} within {seconds:.0f} s", culprit=str(self.endpoint))

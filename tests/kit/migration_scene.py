@@ -109,11 +109,11 @@ class Cluster:
 
 @asynccontextmanager
 async def scene(
-    ram: Path, *, over_http: bool, runs: bool = True, **arguments: Any
+    ram: Path, *, over_http: bool, runs: bool = True, ahead: float = 0.0, **arguments: Any
 ) -> AsyncGenerator[Cluster]:
-    """The cluster, with a scheduler and a descheduler at work."""
+    """The cluster, with a scheduler and a descheduler at work; ``ahead``: the server's clock."""
     async with (
-        schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
+        schedulers.world(ram, over_http=over_http, custom=KINDS, ahead=ahead) as world,
         schedulers.scheduler(world.client),
     ):
         cluster = Cluster(world)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -126,10 +127,14 @@ class World:
 
 @asynccontextmanager
 async def world(
-    path: Path, *, over_http: bool, custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,)
+    path: Path,
+    *,
+    over_http: bool,
+    custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,),
+    ahead: float = 0.0,
 ) -> AsyncGenerator[World]:
-    """An empty store, reached directly or through an API server."""
-    store = adapter.Store(path / "store.db")
+    """An empty store, reached directly or through an API server; ``ahead``: its clock, seconds."""
+    store = adapter.Store(path / "store.db", clock=lambda: time.time() + ahead)
     await store.open()
     await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
     if not over_http:

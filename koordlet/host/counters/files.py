@@ -87,6 +87,11 @@ class File:
         return self.meters == (meter.MEMORY,)
 
     @property
+    def summed(self) -> bool:
+        """True if what a group uses is counted in those above it, too: CPU time of each tick."""
+        return self.meters[0] == meter.CPU
+
+    @property
     def follows(self) -> tuple[meter.Meter, ...] | None:
         """The meters of the file that tells when this one is worth a read."""
         return (meter.MEMORY,) if self.meters == _STAT else None

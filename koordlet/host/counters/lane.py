@@ -11,6 +11,7 @@ Rules:
 3. A file without descriptor costs ten reads of one that has one. If it ``rests`` and said a thing
    twice, its last text stands for it until the ``STILL``-th round, or a read that has to be fresh.
    When a total moves again, what it did meanwhile counts for the turn in which that is read.
+4. CPU time is not read of groups below one that used none (``quiet_groups``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from koordlet.host.counters import files
+from koordlet.host.counters import files, quiet_groups
 from koordlet.host.fs import root
 from koordlet.model import cgroup, counters
 
@@ -89,20 +90,17 @@ class ReadLane:
         paths: Sequence[str],
         follows: ReadLane | None = None,
     ) -> None:
-        self.file = file
-        self._follows = follows
-        self._room = room
-        self._where = where
+        self.file, self._follows = file, follows
+        self._room, self._where = room, where
         self._width = 0
         #: Of all groups, by slot: a path for each of a thousand files would be a megabyte.
         self._paths = paths
+        self._quiet = quiet_groups.QuietGroups(paths) if file.summed else None
         self._handles: dict[int, int] = {}
         self._unread: set[int] = set()  # slots whose file was opened for this read
-        #: Texts of files without descriptor, and those of them that rest (rule 3).
-        self._plain: dict[int, bytes] = {}
-        self._resting: set[int] = set()
-        #: Slots whose file was not found yet, and how often it is still looked for soon.
-        self._young: dict[int, int] = {}
+        self._plain: dict[int, bytes] = {}  # of files without descriptor (rule 3)
+        self._resting: set[int] = set()  # those of them that rest
+        self._young: dict[int, int] = {}  # not found yet: how often it is still looked for soon
         #: By turn: slots without descriptor that are tried when it comes.
         self._pending: list[set[int]] = [set() for _ in range(file.every)]
         self._absent: list[set[int]] = [set() for _ in range(file.every)]
@@ -110,8 +108,7 @@ class ReadLane:
         self._ready: list[tuple[list[int], list[int]] | None] = [None] * file.every
         #: By turn, of a lane that follows: what it said, and what the other said then (rule 2).
         self._settled: list[_Said | None] = [None] * file.every
-        #: When it was read last.
-        self._tick = -1
+        self._tick = -1  # when it was read last
         #: By turn: what the files said (rule 1), or how many reads are not worth remembering.
         self._said: list[_Said | int] = [0] * file.every
 
@@ -172,8 +169,8 @@ class ReadLane:
         handles, slots = ready
         if not handles and not plain:
             return ()
-        texts = self._room.host.preads(handles, self.file.size)
-        self._room.counts["read"] += len(texts)
+        quiet = None if fresh else self._quiet
+        texts = quiet.read(tick, ready, self._preads) if quiet else self._preads(handles)
         if plain or None in texts:
             slots, known = self._mended(turn, slots, texts, plain)
         else:
@@ -226,10 +223,13 @@ class ReadLane:
     def _texts(self, slots: list[int]) -> list[bytes]:
         """Of these slots' files; ``LookupError`` or ``OSError`` where one says nothing."""
         kept = [slot for slot in slots if slot in self._handles]
-        read = self._room.host.preads([self._handles[slot] for slot in kept], self.file.size)
-        self._room.counts["read"] += len(read)
+        read = self._preads(list(map(self._handles.__getitem__, kept)))
         texts = {slot: text for slot, text in zip(kept, read, strict=True) if text is not None}
         return [texts[slot] if slot in self._handles else self._once(slot) for slot in slots]
+
+    def _preads(self, handles: Sequence[int]) -> list[bytes | None]:
+        self._room.counts["read"] += len(handles)
+        return self._room.host.preads(handles, self.file.size)
 
     def _changed(
         self,

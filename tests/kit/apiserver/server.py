@@ -17,6 +17,7 @@ from typing import Any
 
 import h11
 
+from koordlet.http import message
 from koordlet.kubeapi import kinds, refusals
 from koordlet.scheduler.store import adapter
 from tests.kit.apiserver import api, discovery, faults, status
@@ -193,6 +194,9 @@ class _Client:
         fault = self._server.faults.next(request.method, request.path, watch=watch)
         if fault is not None and fault.manner is faults.Manner.HOLD:
             await self._server.go_on.wait()
+        elif fault is not None and fault.manner is faults.Manner.CUT:
+            await self._server.api.answer(request)
+            raise ConnectionResetError
         elif fault is not None and await self._fail(fault):
             return
         if not self._server.known(headers, self._writer.get_extra_info("peercert")):
@@ -253,7 +257,9 @@ class _Client:
         framing = (
             ("transfer-encoding", "chunked") if length is None else ("content-length", str(length))
         )
-        lines = [("content-type", "application/json"), framing, *dict(headers).items()]
+        date = message.date(self._server.api.store.now())
+        common = ("content-type", "application/json"), ("date", date), framing
+        lines = [*common, *dict(headers).items()]
         self._writer.write(self._http.send(h11.Response(status_code=code, headers=lines)) or b"")
 
     async def _write(self, *events: h11.Event) -> None:

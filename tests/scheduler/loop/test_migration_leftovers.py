@@ -13,8 +13,10 @@ import pytest
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import runner
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
+from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
@@ -47,12 +49,16 @@ async def fill(world: schedulers.World, replicas: int) -> None:
 
 
 @asynccontextmanager
-async def leftovers(world: schedulers.World) -> AsyncGenerator[MigrationLeftovers]:
+async def leftovers(
+    world: schedulers.World, *, alone: bool = False
+) -> AsyncGenerator[MigrationLeftovers]:
     """What jobs left, while the cluster is watched."""
     profiles = {schedulers.NAME: profile.default(schedulers.NAME)}
-    watched = ClusterWatch(
+    watched: WatchedCluster = ClusterWatch(
         world.store, profiles, FREE, Clocks(), instance="one", leads=lambda: True
     )
+    if alone:
+        watched = runner.Loop(world.store, profiles, instance="one", alone=True)
     watching = asyncio.ensure_future(watched.sources.run())
     try:
         await watched.sources.synced()
@@ -124,20 +130,43 @@ def test_a_replacement_may_come_while_the_controller_lacks_pods(
     schedulers.run(body())
 
 
-def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
-    ram: Path,
-) -> None:
-    """Of other controllers the number is unknown: the job waits as long as ever."""
+def test_nobody_waits_for_a_controller_that_was_deleted(ram: Path) -> None:
+    """Nothing makes its pods any more, whatever it wanted."""
 
     async def body() -> None:
         async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, 1)
+            await fill(world, 2)
             await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
             async with leftovers(world) as left:
                 held = left.room(OVER.uid)
                 assert held is not None
-                assert left.may_be_replaced(held)
-                pattern = OwnerPattern("d", name="web", kind="CloneSet", controller=True)
+                assert not left.may_be_replaced(held)
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "alone"),
+    [
+        ("ReplicaSet", "odd", False),
+        ("CloneSet", "web", False),
+        ("ReplicaSet", "absent", True),
+    ],
+)
+def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
+    ram: Path, kind: str, name: str, *, alone: bool
+) -> None:
+    """It cannot be read, its kind is not watched, there is no cluster: the job waits as ever."""
+
+    async def body() -> None:
+        async with schedulers.world(ram, over_http=False) as world:
+            await fill(world, 1)
+            odd = {"metadata": {**META, "name": "odd"}, "spec": {"replicas": 1, "selector": []}}
+            await world.store.create(kinds.REPLICA_SETS, odd)
+            async with leftovers(world, alone=alone) as left:
+                held = left.room(OVER.uid)
+                assert held is not None
+                pattern = OwnerPattern("d", name=name, kind=kind, controller=True)
                 owners = (ReservationOwner(controller=pattern),)
                 assert left.may_be_replaced(dataclasses.replace(held, owners=owners))
 

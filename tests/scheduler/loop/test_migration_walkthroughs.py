@@ -166,10 +166,27 @@ def test_a_pod_that_its_user_deletes_while_its_budget_refuses_still_finds_its_ro
     schedulers.run(body())
 
 
-def test_a_workload_that_is_scaled_in_after_the_eviction_ends_the_job_and_gives_the_room_back(
-    ram: Path,
+@pytest.mark.parametrize("ahead", [-30, 30])
+def test_a_job_ends_where_the_clock_of_the_server_is_another(ram: Path, ahead: int) -> None:
+    """The server dates pods: by a clock that is ahead, what comes would have been there before."""
+
+    async def body() -> None:
+        async with scene(ram, over_http=True, ahead=ahead) as cluster:
+            name = await cluster.ask()
+            await cluster.asked("web-1")
+            await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
+            await cluster.gone("web-1")
+            status = await cluster.job(name, "Succeeded", "Failed")
+            assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
+
+    schedulers.run(body())
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_workload_that_wants_no_pod_after_the_eviction_ends_the_job_and_gives_the_room_back(
+    ram: Path, *, deleted: bool
 ) -> None:
-    """Its ReplicaSet has as many pods as it wants: nothing comes, and nobody waits for it."""
+    """Its ReplicaSet has as many pods as it wants, or is gone: nobody waits for another pod."""
 
     async def body() -> None:
         async with scene(ram, over_http=False) as cluster:
@@ -181,7 +198,11 @@ def test_a_workload_that_is_scaled_in_after_the_eviction_ends_the_job_and_gives_
             await cluster.gone("web-1")
             await waits(cluster, name)
             ref = objects.Ref(kinds.REPLICA_SETS, "web", "d")
-            await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
+            if deleted:
+                await store.delete(ref)
+                await store.delete(objects.Ref(kinds.PODS, "web-2", "d"), grace_seconds=0)
+            else:
+                await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
             status = await cluster.job(name, "Succeeded", "Failed")
             assert (status["phase"], status["status"]) == ("Succeeded", "Complete")
             assert status["message"].endswith("its controller wants no other pod instead")
