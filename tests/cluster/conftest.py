@@ -23,7 +23,8 @@ NODE = (
 #: The order in which workers get modules; all others are short.
 FIRST = (
     *(*NODE, "test_differential.py", "test_faults.py"),
-    *("test_gang_differential.py", "test_scheduler.py", "test_gangs.py", "test_chart.py"),
+    *("test_gang_differential.py", "test_changes.py", "test_scheduler.py", "test_gangs.py"),
+    "test_chart.py",
 )
 
 

@@ -92,29 +92,31 @@ class Play:
                 self._changes.next("anything", _QUIET)
         return self.places()
 
-    def apart(self, step: Step, places: Places, before: Places) -> list[str]:
-        """The pods of which ours says otherwise, also after a while, in words."""
+    def apart(self, step: Step, past: list[Places]) -> list[str]:
+        """The pods of which ours says otherwise, also after a while, in words.
+
+        ``past``: what kube-scheduler has made of every step, this one last.
+        """
         own = dict(self._last)
         with contextlib.suppress(AssertionError):
-            deadline.until(
-                lambda: not self._apart(step, places, before, own), "", seconds=_PATIENCE
-            )
-        return self._apart(step, places, before, own)
+            deadline.until(lambda: not self._apart(step, past, own), "", seconds=_PATIENCE)
+        return self._apart(step, past, own)
 
-    def _apart(self, step: Step, places: Places, before: Places, own: Places) -> list[str]:
+    def _apart(self, step: Step, past: list[Places], own: Places) -> list[str]:
         """Words count of a pod that both have tried since the step before.
 
-        Neither tries everybody again after each change, kube-scheduler says nothing of a pod whose
-        ResourceClaim is missing, and a node that has come is not ready yet for who is fast.
+        Neither tries everybody again after each change: then ours are what kube-scheduler has said
+        before. It says nothing of a pod whose ResourceClaim is missing, and a node that has come is
+        not ready yet for who is fast.
         """
-        self._last = self.places()
+        self._last, (*_, before, places) = self.places(), ({}, *past)
         several = []
         for key in sorted(places.keys() | self._last.keys()):
             theirs, ours = places.get(key, _GONE), self._last.get(key, _GONE)
             says = not step.makes_node and not theirs.endswith(": ")
             tried = before.get(key) != theirs and own.get(key) != ours
-            apart = says and tried and not same_words(theirs, ours)
-            if apart or _settled(theirs) != _settled(ours):
+            new = not any(same_words(each.get(key, _GONE), ours) for each in past)
+            if (says and tried and new) or _settled(theirs) != _settled(ours):
                 several.append(f"{key}: {theirs!r}, ours {ours!r}")
         return several
 
@@ -188,14 +190,13 @@ def recorded(lab: Any, seed: int, steps: int) -> list[tuple[Step, Places]]:
 def run(lab: Any, seed: int, steps: int = STEPS) -> collections.Counter[str]:
     """What became of the pods, counted; fails with what ours makes of a step otherwise."""
     theirs, wrong = recorded(lab, seed, steps), []
-    before: Places = {}
     with contextlib.closing(Play(lab, seed, ACCOUNT)) as play:
-        for number, (step, places) in enumerate(theirs):
+        for number, (step, _) in enumerate(theirs):
             assert play.step().words == step.words
-            if apart := play.apart(step, places, before):
+            past = [places for _, places in theirs[: number + 1]]
+            if apart := play.apart(step, past):
                 wrong += [f"step {number}, {step.words}:", *apart]
                 break  # from here on the clusters differ
-            before = places
             play.run_pods()
     assert not wrong, "\n".join([f"seed {seed}", *wrong])
     return collections.Counter(
