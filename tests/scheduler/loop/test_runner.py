@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import elastic_quotas, kinds, objects
+from koordlet.kubeapi import elastic_quotas, informer, kinds, objects
 from koordlet.scheduler.framework import queue
 from koordlet.scheduler.loop import election, runner
 from tests.kit import clusters, deadline, schedulers
@@ -44,6 +44,24 @@ async def test_who_has_no_place_is_told_and_placed_when_there_is_one(
             assert message.startswith("0/1 nodes are available: 1 Insufficient cpu. no new claims")
             await world.node("n2", cpu="4")
             assert await world.until_placed("big") == {"big": "n2"}
+
+
+async def test_the_informer_hears_of_the_condition_that_was_written_of_its_pod(
+    ram: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the pod's name and with its revision, so that the event of it is known."""
+    notes: list[tuple[informer.Key, str, str]] = []
+    async with schedulers.world(ram, over_http=False) as world:
+        await world.node("n1", cpu="1")
+        async with schedulers.scheduler(world.client) as loop:
+            source = loop.sources.informers[kinds.PODS]
+            monkeypatch.setattr(
+                source, "wrote", lambda key, pod, revision: notes.append((key, pod.key, revision))
+            )
+            await world.pod("big", cpu="2")
+            await deadline.comes(lambda: bool(notes))
+        stored = (await world.pods())["big"]
+    assert notes == [(("d", "big"), "d/big", objects.revision(stored))]
 
 
 @both
