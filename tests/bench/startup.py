@@ -39,8 +39,8 @@ def whole() -> Iterator[gate.Ratio]:
             for _ in range(_REPEATS)
         ]
     bare = min(reference for _, reference in rounds)
-    for name in starts:
-        budgets = NEW_FILE if starts[name] is new else VALIDATED
+    for name, options in starts.items():
+        budgets = NEW_FILE if options is new else VALIDATED
         for moment, what in enumerate(("first verified tick", "all surfaces")):
             limit, goal = budgets[moment]
             yield gate.Ratio(
