@@ -58,7 +58,7 @@ class Intents:
             return False  # killed before the write: what is there is what was there
         if _is_schemata(wanted):
             return not resctrl.undisturbed(entry, step.was)
-        return not kinds.is_ours(wanted, entry.values, step.was, self._now.went_offline)
+        return not kinds.is_ours(wanted, entry.values, step.was, self._now.taken_out(wanted.group))
 
     def entries(
         self,

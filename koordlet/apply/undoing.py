@@ -162,7 +162,9 @@ class Undoing:
         if entry.knob not in _CUT or entry.original is None or not self._same_group(entry):
             return False
         text = self._there.texts.get(entry.target, "")
-        return kinds.is_ours(intents.back(entry), entry.values, text, self._now.went_offline)
+        return kinds.is_ours(
+            intents.back(entry), entry.values, text, self._now.taken_out(entry.group)
+        )
 
     def _undo_move(self, entry: journal.Entry) -> None:
         """Tasks go back when koordlet's group is removed; ``_undo_directory`` does it.
@@ -270,7 +272,7 @@ class Undoing:
         if kinds.same(write, write.value, current) and not moves:
             self.leave(entry, "already restored")
             return
-        if not kinds.is_ours(write, entry.values, current, self._now.went_offline):
+        if not kinds.is_ours(write, entry.values, current, self._now.taken_out(entry.group)):
             why = f"holds {current!r}, which another program wrote over {entry.values[-1]!r}"
             self.leave(entry, why, tell=True)
             return

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
@@ -56,7 +55,7 @@ class Reach:
     def __init__(self, args: argparse.Namespace) -> None:
         self._kubeconfig: str | None = args.kubeconfig
         self._context = args.context
-        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+        where = paths.current(args.state_dir)
         self._socket: Path = _named(getattr(args, "address", None)) or where.scheduler_socket
 
     def create(self, body: Body, token: str) -> Body:
@@ -172,7 +171,7 @@ def _body(manifest: str) -> Body:
 
 
 def table(bodies: list[Body], now: float | None = None) -> list[str]:
-    """The columns of the definition, as kubectl prints them."""
+    """The columns of the definition; EXPIRES, which kubectl leaves empty, of a ``ttl``, too."""
     at = time.time() if now is None else now
     rows = [row(body, at) for body in bodies]
     return output.table(rows, head=("NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"))
@@ -187,5 +186,14 @@ def row(body: Body, now: float) -> tuple[str, ...]:
         output.age(objects.text(body, "creationTimestamp"), now),
         str(status.get("nodeName") or ""),
         str(spec.get("ttl") or ""),
-        str(spec.get("expires") or ""),
+        str(spec.get("expires") or _end(body, spec.get("ttl"))),
     )
+
+
+def _end(body: Body, ttl: object) -> str:
+    """When a ``ttl`` is over; empty where there is none, or it never is."""
+    created = objects.text(body, "creationTimestamp")
+    with contextlib.suppress(ValueError):
+        seconds = moment.duration(ttl)
+        return moment.spell(moment.parse(created) + seconds) if seconds else ""
+    return ""

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import hashlib
 import http
@@ -300,3 +301,15 @@ def date(now: float) -> str:
         f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year} "
         f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
     )
+
+
+def read_date(text: str) -> float | None:
+    """The time that ``date`` spells; ``None``: it is none."""
+    try:
+        _, day, month, year, clock, zone = text.split()
+        hours, minutes, seconds = map(int, clock.split(":"))
+        days = int(year), _MONTHS.index(month) + 1, int(day)
+        at = dt.datetime(*days, hours, minutes, seconds, tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return at.timestamp() if zone == "GMT" else None

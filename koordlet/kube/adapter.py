@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from koordlet.http import client
-from koordlet.kube import addresses, answers, credentials, decoding
+from koordlet.kube import addresses, answers, credentials, decoding, server_clock
 from koordlet.kubeapi import kinds, objects, refusals, selectors
 from koordlet.model.record import dataclass
 
@@ -82,6 +82,11 @@ class KubeStore:
         #: Items of lists that were no objects, and so were left out.
         self.dropped = 0
         self._remarks = decoding.RepairLog()
+        self._clock = server_clock.ServerClock()
+
+    def now(self) -> float:
+        """The server's time."""
+        return self._clock.now()
 
     async def close(self) -> None:
         """Cut all connections."""
@@ -189,9 +194,8 @@ class KubeStore:
 
     async def get(self, ref: objects.Ref) -> objects.Object:
         """One object."""
-        return decoding.one(
-            await self._ask(_Request("GET", addresses.path(ref), str(ref))), str(ref)
-        )
+        answer = await self._ask(_Request("GET", addresses.path(ref), str(ref)))
+        return decoding.one(answer, str(ref))
 
     # Writing.
 
@@ -317,10 +321,12 @@ class KubeStore:
         if body:
             headers = (*headers, ("content-type", request.content))
         target = addresses.target(access.prefix, request.path, request.query)
+        asked = self._clock.steady()
         try:
             answer = await requests.request(request.method, target, headers, body)
         except client.TransportError as error:
             raise await self._broken(error, access, request.culprit) from error
+        self._clock.heard(asked, answer.headers.get("date", ""))
         return access, answer
 
     async def _broken(
@@ -357,9 +363,8 @@ class KubeStore:
                 break
         if head.status == 401:
             await self._who.reload(access)
-        return answers.refusal(
-            client.ClientResponse(head.status, head.headers, bytes(raw)), culprit
-        )
+        answer = client.ClientResponse(head.status, head.headers, bytes(raw))
+        return answers.refusal(answer, culprit)
 
     def _headers(self, access: credentials.ServerAccess) -> client.Headers:
         common = (("accept", "application/json"), ("user-agent", self._manners.manager))
@@ -372,12 +377,11 @@ class KubeStore:
 
 def _wait(refused: refusals.ObjectsError) -> float | None:
     """Delay before a retry, slightly more than asked for; ``None``: do not retry here."""
-    if refused.retry_after is None:
-        return None
     budget = isinstance(refused, refusals.TooMany) and any(
         cause.reason == "DisruptionBudget" for cause in refused.causes
     )
-    if budget or not isinstance(refused, refusals.TooMany | refusals.Unavailable):
+    safe = not budget and isinstance(refused, refusals.TooMany | refusals.Unavailable)
+    if refused.retry_after is None or not safe:
         return None
     return refused.retry_after * (1 + 0.2 * random.random())  # noqa: S311 - spread, no secret
 

@@ -18,6 +18,7 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
 from koordlet.scheduler.sim import shapes, simulation
 from tests.bench import gate
+from tests.kit import claim_search
 from tests.kit import device_claims as kit
 
 NODES, DEVICES, PODS = 5000, 8, 20
@@ -50,12 +51,14 @@ def next_pod() -> gate.Ratio:
     classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
     claim = resource_claims.decode(kit.claim(kit.request()))
     wanted = demand.prepare([claim], classes, _Any)
-    answers = node_answers.NodeAnswers(wanted, book, in_use, time.monotonic)
+    answers = node_answers.NodeAnswers(wanted, book, in_use, claim_search.ENDLESS)
     spent = []
     for node in list(nodes)[: PODS + 1]:
         began = time.process_time()
         assert not any(answer.why_not for answer in answers.of(nodes.items()))
-        solution = allocator.search(wanted, book.view(node, nodes[node]), in_use)
+        solution = allocator.search(
+            wanted, book.view(node, nodes[node]), in_use, claim_search.ENDLESS
+        )
         in_use.add(_taken(solution))
         spent.append(time.process_time() - began)
     return gate.Ratio(

@@ -21,9 +21,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         yield made
 
 
-def test_a_workload_that_is_scaled_in_while_its_pod_ends_ends_the_job(machine: Machine) -> None:
-    """The real controller takes the replacement back: nobody waits ten minutes for another."""
-    pod = machine.workload("fewer")
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_workload_that_wants_no_pod_while_its_pod_ends_ends_the_job(
+    machine: Machine, *, deleted: bool
+) -> None:
+    """The real controllers take the replacement back: nobody waits ten minutes for another."""
+    workload = "none" if deleted else "fewer"
+    pod = machine.workload(workload)
 
     def leaves() -> bool:
         return "deletionTimestamp" in machine.admin.need("GET", f"{PODS}/{pod}")["metadata"]
@@ -33,8 +37,11 @@ def test_a_workload_that_is_scaled_in_while_its_pod_ends_ends_the_job(machine: M
         name = machine.move(pod)
         # No replacement comes up meanwhile: pods are not tended.
         deadline.until(leaves, "it is evicted", seconds=60)
-        fewer = {"spec": {"replicas": REPLICAS - 1}}
-        machine.admin.need("PATCH", f"{SETS}/fewer", fewer, MERGE)
+        if deleted:
+            machine.admin.need("DELETE", f"{SETS}/{workload}")
+        else:
+            fewer = {"spec": {"replicas": REPLICAS - 1}}
+            machine.admin.need("PATCH", f"{SETS}/{workload}", fewer, MERGE)
         machine.until(lambda: machine.over(name), "the job is over")
         machine.until(lambda: not machine.held(), "its room is given back")
     finally:
@@ -42,4 +49,4 @@ def test_a_workload_that_is_scaled_in_while_its_pod_ends_ends_the_job(machine: M
     status = machine.job(name)
     assert status["phase"] == "Succeeded", status
     assert status["message"].endswith("its controller wants no other pod instead")
-    assert len(machine.nodes("fewer")) == REPLICAS - 1
+    assert len(machine.nodes(workload)) == (0 if deleted else REPLICAS - 1)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from koordlet.kubeapi import kinds, objects, refusals
+from koordlet.model import moment
 from tests.conformance.worlds import World, is_gone
 
 
@@ -22,7 +23,8 @@ async def test_a_new_object_gets_its_identity(world: World) -> None:
     assert made == await world.store.get(objects.Ref(kinds.RESERVATIONS, name))
     assert made["metadata"]["generation"] == 1
     assert made["metadata"]["uid"] != "mine"
-    assert made["metadata"]["creationTimestamp"] > "2020"
+    created = moment.parse(made["metadata"]["creationTimestamp"])
+    assert created == pytest.approx(world.store.now(), abs=5.0)
     assert objects.revision(made)
 
 

@@ -127,6 +127,9 @@ def test_every_response_has_the_headers_that_browsers_need(serve: conftest.Serve
 def test_date() -> None:
     """The date is in the fixed form of HTTP."""
     assert message.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert message.read_date("Sun, 06 Nov 1994 08:49:37 GMT") == 784111777
+    for spelled in ("", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT"):
+        assert message.read_date(spelled) is None
 
 
 def test_unknown_path(serve: conftest.Serve) -> None:

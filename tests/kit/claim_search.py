@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from koordlet.scheduler.claims import allocator, demand, devices_in_use, pools, results
+from koordlet.scheduler.claims import allocator, demand, devices_in_use, pools, results, search_time
 from koordlet.scheduler.objects import (
     device_classes,
     resource_claims,
@@ -19,6 +19,7 @@ from tests.kit import device_claims as kit
 Body = dict[str, Any]
 GPU = kit.device_class("gpu", "gpu")
 NIC = kit.device_class("nic", "nic")
+ENDLESS = search_time.SearchTime(lambda: 0.0)
 
 
 class Kind:
@@ -42,7 +43,7 @@ def solve(
     *claims: Body,
     held: tuple[Body, ...] = (),
     classes: tuple[Body, ...] = (GPU, NIC),
-    most_steps: int = allocator.MOST_STEPS,
+    time: search_time.SearchTime | None = None,
 ) -> list[resource_claims.ClaimAllocation] | str:
     """By claim what it gets on node n1, or why not."""
     book = pools.PoolBook()
@@ -55,7 +56,7 @@ def solve(
     in_use.add(others)
     known = {(made := device_classes.decode(body)).name: made for body in classes}
     wanted = demand.prepare([resource_claims.decode(claim) for claim in claims], known, Kind)
-    solution = allocator.search(wanted, book.view("n1", {}), in_use, most_steps)
+    solution = allocator.search(wanted, book.view("n1", {}), in_use, time or ENDLESS)
     if solution.why_not:
         return solution.why_not
     return list(results.allocations(wanted, solution, "n1", lambda: "share"))

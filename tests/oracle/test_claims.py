@@ -14,6 +14,7 @@ from koordlet.scheduler.objects import (
     resource_claims,
     resource_slices,
 )
+from tests.kit import claim_search
 from tests.kit import device_claims as kit
 from tests.oracle import claims as oracle
 
@@ -208,7 +209,7 @@ def decided(world: World) -> object:
     claims = [resource_claims.decode(claim) for claim in world.claims]
     wanted = demand.prepare(claims, classes, Models)
     try:
-        solution = allocator.search(wanted, book.view(NODE, LABELS), in_use)
+        solution = allocator.search(wanted, book.view(NODE, LABELS), in_use, claim_search.ENDLESS)
     except demand.AllocationError as error:
         return "given up" if "cannot add device" in str(error) else "error"
     if solution.why_not:

@@ -11,7 +11,7 @@ Every tie is broken, in this order:
 
 Whole cores (``FULL_CORES``, and any policy on a machine without SMT):
 * one L3 domain that suffices: on the node that would be taken, the domain with the fewest whole
-  free cores that suffice, then the lower CPU
+  free cores that suffice, then the lower CPU; without a known L3, what the node has of a socket
 * one NUMA node that suffices: without another exclusive workload first (``NUMA_NODE``), then free
   CPUs (``MOST``: fewest, ``LEAST``: most), then free CPUs of its socket in the same direction, then
   node number

@@ -38,22 +38,24 @@ class Shape:
     @classmethod
     def of(cls, machine: topology.Topology) -> Shape:
         """The shape of a topology. Cost: one walk over its CPUs."""
-        cores: dict[tuple[int, int], tuple[int, int, int]] = {}
+        cores: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         nodes: dict[int, int] = {}
         sockets: dict[int, int] = {}
-        l3: dict[tuple[int, int], int] = {}
+        l3: dict[tuple[int, int, int], int] = {}
         for cpu in machine.cpus:
             if not cpu.online:
                 continue
             bit = 1 << cpu.cpu
             node, socket = _known(cpu.node), _known(cpu.socket)
-            # A CPU of unknown core stands alone.
-            key = (1, cpu.cpu) if cpu.core is None else (0, cpu.core)
+            # Socket by socket, as the co-location peers number them: one node may have several. A
+            # CPU of unknown core stands alone.
+            key = (socket, 1, cpu.cpu) if cpu.core is None else (socket, 0, cpu.core)
             cores[key] = (cores.get(key, (0, 0, 0))[0] | bit, node, socket)
             nodes[node] = nodes.get(node, 0) | bit
             sockets[socket] = sockets.get(socket, 0) | bit
-            # A domain that crosses nodes (sub-NUMA clusters) is a domain in each of them.
-            domain = (node, _known(cpu.l3))
+            # A domain that crosses nodes (sub-NUMA clusters) is a domain in each of them. Where no
+            # L3 is known, it is what the node has of the socket.
+            domain = (node, socket, _known(cpu.l3))
             l3[domain] = l3.get(domain, 0) | bit
         every = tuple(Core(number, *cores[key]) for number, key in enumerate(sorted(cores)))
         return cls(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import claim_book, node_answers, pools, selector
+from koordlet.scheduler.claims import claim_book, node_answers, pools, search_time, selector
 from koordlet.scheduler.claims.demand import ClaimDemand, prepare
 from koordlet.scheduler.objects import (
     device_classes,
@@ -249,6 +249,10 @@ class AllocationState:
                         f"request {where}: device class {wish.class_name} does not exist"
                     )
 
+    def search_time(self) -> search_time.SearchTime:
+        """The time for a look that begins now."""
+        return search_time.SearchTime(self._spent)
+
     def prepared(self, claims: Sequence[ResourceClaim]) -> tuple[ClaimDemand, ...]:
         """Claims made ready for a search; ``AllocationError`` where one makes no sense."""
         return prepare(claims, self.classes, selector.compile)
@@ -260,8 +264,8 @@ class AllocationState:
         if known is None or known.broken:
             wanted = self.prepared(claims)
             if known is None:
-                in_use = self.claims.in_use
-                known = node_answers.NodeAnswers(wanted, self.pools, in_use, self._spent)
+                in_use, time = self.claims.in_use, self.search_time()
+                known = node_answers.NodeAnswers(wanted, self.pools, in_use, time)
             else:
                 known = known.handed_on(wanted)
             self._answers[key] = known

@@ -23,15 +23,15 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import choices, devices_in_use, pools
+from koordlet.scheduler.claims import choices, devices_in_use, pools, search_time
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand, RequestDemand
 from koordlet.scheduler.objects import resource_claims
 
 #: Why a node has no solution.
 NO_SOLUTION = "cannot allocate all claims"
 INVALID_POOLS = "invalid resource pools were encountered"
-#: Devices tried on one node: some seconds.
-MOST_STEPS = 1_000_000
+#: Devices that are tried before the time is asked again.
+_STEPS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,15 @@ def search(
     claims: Sequence[ClaimDemand],
     node: pools.NodePools,
     in_use: devices_in_use.DevicesInUse,
-    most_steps: int = MOST_STEPS,
+    time: search_time.SearchTime,
 ) -> Solution:
-    """The first solution on a node; ``AllocationError`` where the pod cannot be served at all."""
+    """The first solution on a node.
+
+    ``AllocationError``: the pod cannot be served at all, or the time was over.
+    """
     if (wanted := _single(claims)) is not None:
-        return _first(claims, wanted, node, in_use)
-    run = _Search(claims, node, in_use, most_steps)
+        return _first(claims, wanted, node, in_use, time)
+    run = _Search(claims, node, in_use, time)
     if run.solve():
         return Solution(tuple(run.choices.made))
     return Solution(why_not=INVALID_POOLS if node.has_invalid else NO_SOLUTION)
@@ -72,9 +75,10 @@ def _first(
     wanted: RequestDemand,
     node: pools.NodePools,
     in_use: devices_in_use.DevicesInUse,
+    time: search_time.SearchTime,
 ) -> Solution:
     """The first device that is usable: what a search finds where nothing else is asked for."""
-    choice_of = choices.Choices(claims, node, in_use).usable
+    choice_of = choices.Choices(claims, node, in_use, time).usable
     for place in range(len(node.devices)):
         choice = choice_of(0, wanted, place)
         if isinstance(choice, choices.ChosenDevice):
@@ -100,11 +104,11 @@ class _Search:
         claims: Sequence[ClaimDemand],
         node: pools.NodePools,
         in_use: devices_in_use.DevicesInUse,
-        most_steps: int,
+        time: search_time.SearchTime,
     ) -> None:
         self.claims, self.node = claims, node
-        self.choices = choices.Choices(claims, node, in_use)
-        self._most_steps = most_steps
+        self.choices = choices.Choices(claims, node, in_use, time)
+        self._time = time
         self._steps = 0
         #: Of requests for all: places of the devices.
         self._all: dict[int, list[int]] = {}
@@ -146,11 +150,8 @@ class _Search:
     ) -> choices.ChosenDevice | choices.DeviceObstacle:
         """The choice of a device but for the constraints; it counts as a step."""
         self._steps += 1
-        if self._steps > self._most_steps:
-            raise AllocationError(
-                f"claim {wanted.claim}: the search for devices was given up"
-                f" after {self._most_steps} steps"
-            )
+        if not self._steps % _STEPS:
+            self._time.check()
         return self.choices.usable(claim, wanted, place)
 
     def exceeds(self, claim: int, number: int) -> bool:
@@ -185,7 +186,10 @@ class _Search:
                     f" is currently {pool.state.value}"
                 )
         for place, device in enumerate(self.node.devices):
-            if wanted.selects(device) and self.choices.share(wanted, device) is not None:
+            if (
+                self.choices.selects(wanted, device)
+                and self.choices.share(wanted, device) is not None
+            ):
                 yield place
 
 

@@ -22,6 +22,7 @@ from koordlet.scheduler.claims import (
     counters,
     devices_in_use,
     pools,
+    search_time,
     tolerations,
 )
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand, RequestDemand
@@ -59,11 +60,12 @@ class Choices:
         claims: Sequence[ClaimDemand],
         node: pools.NodePools,
         in_use: devices_in_use.DevicesInUse,
+        time: search_time.SearchTime,
     ) -> None:
         self.made: list[ChosenDevice] = []
         #: By claim the number of its devices.
         self.counts = [0] * len(claims)
-        self._claims, self._node, self._in_use = claims, node, in_use
+        self._claims, self._node, self._in_use, self._time = claims, node, in_use, time
         #: By claim the devices that it has, but for shares.
         self._of_claim: list[set[pools.DeviceId]] = [set() for _ in claims]
         #: By device how many claims have it: with admin access one has what another one has.
@@ -98,7 +100,7 @@ class Choices:
         in_use = self._whole[device.id] > 0 or self._in_use.excludes(device)
         if device.id in self._of_claim[claim] or (in_use and not request.admin_access):
             return DeviceObstacle.IN_USE
-        if not wanted.selects(device):
+        if not self.selects(wanted, device):
             return DeviceObstacle.NOT_SELECTED
         taints = device.device.taints
         if taints and not tolerations.tolerated(taints, request.tolerations):
@@ -107,6 +109,10 @@ class Choices:
         if counted and not self._room.fits(self._node.owners[place], device):
             return DeviceObstacle.COUNTERS
         return None
+
+    def selects(self, wanted: RequestDemand, device: pools.PoolDevice) -> bool:
+        """Whether class and request select a device, while there is time to evaluate that."""
+        return wanted.selects(device, self._time.check)
 
     def share(
         self, wanted: RequestDemand, device: pools.PoolDevice
@@ -186,7 +192,7 @@ class Choices:
 
     def _serves(self, wanted: RequestDemand, device: pools.PoolDevice) -> bool:
         return (
-            wanted.selects(device)
+            self.selects(wanted, device)
             and tolerations.tolerated(device.device.taints, wanted.request.tolerations)
             and self.share(wanted, device) is not None
         )

@@ -84,10 +84,6 @@ class ClaimBook:
         promise = self._promises.get(key)
         return None if promise is None or promise.uid != claim.uid else promise.allocation
 
-    def promise(self, key: ClaimKey) -> Promise | None:
-        """What a claim was promised."""
-        return self._promises.get(key)
-
     def extended(self, pod: str) -> ResourceClaim | None:
         """The claim that stands for the extended resources of a pod, by its UID."""
         key = self._extended.get(pod)

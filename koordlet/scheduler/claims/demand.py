@@ -62,17 +62,28 @@ class RequestDemand:
         """Whether it asks for all devices that match."""
         return self.request.mode == resource_claims.ALL
 
-    def selects(self, device: pools.PoolDevice) -> bool:
-        """Whether class and request select a device; each device is asked once."""
+    def selects(self, device: pools.PoolDevice, check_time: Callable[[], None]) -> bool:
+        """Whether class and request select a device; each device is asked once.
+
+        ``check_time`` is called before each selector is evaluated.
+        """
         known = device.answers.get(self.key)
         if known is None:
-            known = all(self._holds(expression, device) for expression in self.expressions)
+            known = all(
+                self._holds(expression, device, check_time) for expression in self.expressions
+            )
             if len(device.answers) >= _MOST_ANSWERS:
                 device.answers.clear()
             device.answers[self.key] = known
         return known
 
-    def _holds(self, expression: _Expression, device: pools.PoolDevice) -> bool:
+    def _holds(
+        self,
+        expression: _Expression,
+        device: pools.PoolDevice,
+        check_time: Callable[[], None],
+    ) -> bool:
+        check_time()
         stage = "compile"
         try:
             selector = self.compile_selector(expression.text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from koordlet.scheduler.claims import choices, devices_in_use, pools
+from koordlet.scheduler.claims import choices, devices_in_use, pools, search_time
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand, RequestDemand
 
 
@@ -17,6 +17,7 @@ def lines(
     claims: Sequence[ClaimDemand],
     node: pools.NodePools,
     in_use: devices_in_use.DevicesInUse,
+    time: search_time.SearchTime,
 ) -> list[str]:
     """Of each claim the requests that the node is short for; else what they compete for."""
     unsound = [
@@ -25,7 +26,7 @@ def lines(
         for pool in node.pools
         if pool.state is not pools.PoolState.SOUND
     ]
-    single = choices.Choices(claims, node, in_use)
+    single = choices.Choices(claims, node, in_use, time)
     short = [line for place in range(len(claims)) for line in _short(claims, place, node, single)]
     if short:
         return unsound + short
@@ -65,7 +66,7 @@ def _request(
             choice = single.usable(place, wanted, each)
             if isinstance(choice, choices.DeviceObstacle):
                 # A device that is in use would not help, either, where it is not selected.
-                selected = wanted.selects(node.devices[each])
+                selected = single.selects(wanted, node.devices[each])
                 rule = choice if selected else choices.DeviceObstacle.NOT_SELECTED
                 kept_off[rule.value] += 1
             else:

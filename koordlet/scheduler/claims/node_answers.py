@@ -1,7 +1,7 @@
 """Which nodes can serve a demand, remembered until something changes there.
 
-Covers: one answer for each node, with its solution; pods that ask for the same share them; the time
-that all searches of one look may take. Does not cover: the search (``allocator``).
+Covers: one answer for each node, with its solution; pods that ask for the same share them.
+Does not cover: the search (``allocator``), the time for it (``search_time``).
 
 An answer depends on what a node sees (slices, labels: ``PoolBook`` notes both) and on what is in
 use of the pools that it sees. A pod that gets a device of a node costs the next one a search there.
@@ -9,21 +9,17 @@ use of the pools that it sees. A pod that gets a device of a node costs the next
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from koordlet.model.record import dataclass
-from koordlet.scheduler.claims import allocator, devices_in_use, pools
-from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
+from koordlet.scheduler.claims import allocator, devices_in_use, pools, search_time
+from koordlet.scheduler.claims.demand import ClaimDemand
 from koordlet.scheduler.cluster import vectors
 
 #: Up to where changes of slices and of devices in use were taken in.
 Position = tuple[int, int]
 #: Of the first wish of a request; of each after it one less.
 _BEST = 8
-#: Seconds for the searches of one look; what was found by then is kept.
-MOST_SECONDS = 3.0
-
-
 _NONE = allocator.Solution()
 
 
@@ -46,10 +42,10 @@ class NodeAnswers:
         claims: Sequence[ClaimDemand],
         book: pools.PoolBook,
         in_use: devices_in_use.DevicesInUse,
-        spent: Callable[[], float],
+        time: search_time.SearchTime,
     ) -> None:
         self.claims = tuple(claims)
-        self._book, self._in_use, self._spent = book, in_use, spent
+        self._book, self._in_use, self._time = book, in_use, time
         self._answers: dict[str, NodeAnswer] = {}
         self._at = self.position
         #: Nodes whose answers have become old.
@@ -63,7 +59,7 @@ class NodeAnswers:
 
     def handed_on(self, claims: Sequence[ClaimDemand]) -> NodeAnswers:
         """The same answers for claims that ask for the same, which messages name then."""
-        heir = NodeAnswers(claims, self._book, self._in_use, self._spent)
+        heir = NodeAnswers(claims, self._book, self._in_use, self._time)
         heir._answers, heir._at = dict(self._answers), self._at
         return heir
 
@@ -86,15 +82,13 @@ class NodeAnswers:
             nodes |= viewers
         return nodes
 
-    def of(
-        self, nodes: Iterable[tuple[str, Mapping[str, str]]], most_seconds: float = MOST_SECONDS
-    ) -> Iterator[NodeAnswer]:
+    def of(self, nodes: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[NodeAnswer]:
         """The answers of nodes, given by name and labels.
 
         ``AllocationError``: no node can serve the demand, or there was no time to ask all.
         """
         self.forget()
-        until = 0.0
+        has_begun = False
         # Nodes that see the same devices share an answer.
         by_view: dict[int, NodeAnswer] = {}
         for node, labels in nodes:
@@ -104,18 +98,16 @@ class NodeAnswers:
                 view = self._book.view(node, labels)
                 known = by_view.get(id(view))
                 if known is None:
-                    until = until or self._spent() + most_seconds
-                    if self._spent() > until:
-                        raise AllocationError(
-                            f"the search for devices was given up after {most_seconds:g} s"
-                            f", before node {node}"
-                        )
+                    if not has_begun:
+                        self._time.begin()
+                        has_begun = True
+                    self._time.check()
                     known = by_view[id(view)] = self._searched(view)
                 self._answers[node], self.broken = known, False
             yield known
 
     def _searched(self, view: pools.NodePools) -> NodeAnswer:
-        solution = allocator.search(self.claims, view, self._in_use)
+        solution = allocator.search(self.claims, view, self._in_use, self._time)
         rated = rating(self.claims, solution) if self.has_wishes else 0
         return NodeAnswer(solution.why_not, rated, solution)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from koordlet.scheduler.claims import allocator, explanation, pools
+from koordlet.scheduler.claims import allocator, explanation, pools, search_time
 from koordlet.scheduler.claims.allocation_state import AllocationState
 from koordlet.scheduler.claims.demand import AllocationError, ClaimDemand
 from koordlet.scheduler.objects import resource_claims
@@ -48,7 +48,9 @@ def detail(state: AllocationState, row: Document, messages: Mapping[str, str]) -
     return {**row, "results": [_result(device) for device in results], "waiting": waiting}
 
 
-def reasons(state: AllocationState, row: Document, nodes: Nodes) -> Document:
+def reasons(
+    state: AllocationState, row: Document, nodes: Nodes, time: search_time.SearchTime
+) -> Document:
     """One claim with why nodes have no devices for it, those with the same reasons together."""
     namespace, _, name = row["claim"].partition("/")
     claim = state.claims.get((namespace, name))
@@ -70,20 +72,23 @@ def reasons(state: AllocationState, row: Document, nodes: Nodes) -> Document:
             if len(by_view) == _MOST_VIEWS:
                 refusals = (f"not looked at: {_MOST_VIEWS} other nodes were",)
             else:
-                refusals = by_view[id(view)] = _why_not(state, ready, view)
+                refusals = by_view[id(view)] = _why_not(state, ready, view, time)
         groups.setdefault(refusals, []).append(node)
     return {**row, "nodes": [_group(refusals, several) for refusals, several in groups.items()]}
 
 
 def _why_not(
-    state: AllocationState, ready: Sequence[ClaimDemand], view: pools.NodePools
+    state: AllocationState,
+    ready: Sequence[ClaimDemand],
+    view: pools.NodePools,
+    time: search_time.SearchTime,
 ) -> tuple[str, ...]:
     """Empty where a node could serve a claim."""
     in_use = state.claims.in_use
     try:
-        if not allocator.search(ready, view, in_use).why_not:
+        if not allocator.search(ready, view, in_use, time).why_not:
             return ()
-        return tuple(explanation.lines(ready, view, in_use))
+        return tuple(explanation.lines(ready, view, in_use, time))
     except AllocationError as error:
         return (str(error),)
 

@@ -5,8 +5,9 @@ pod (``scheduler.framework.Plugin.helps``), time (given with each call).
 
 Rules:
 1. Order of the active ones: higher priority (or what a QueueSort plugin orders by), then those at
-   the front, then who was added earlier, then earlier creation, then earlier in the input. Where it
-   is configured so, those at the front come before priority.
+   the front, then who came or was refused last earlier, whenever it was woken, then earlier
+   creation, then earlier in the input. Where it is configured so, those at the front come before
+   priority.
 2. A pod that no node would take waits until something happens that one of its rejectors listens to,
    or for ``FORGOTTEN`` seconds. It then waits for the end of its backoff, unless nobody else is
    there to be tried.
@@ -76,6 +77,8 @@ class QueuedPod:
     serial: int = 0
     #: When it came to this place.
     since: float = 0.0
+    #: When it came, or failed last.
+    stamp: float = 0.0
     attempts: int = 0
     errors: int = 0
     #: Plugins that refused it, and what is said of it.
@@ -202,12 +205,12 @@ class Queue:
         """Park a pod that no node takes until an event that its rejecting plugins listen to."""
         # Refused by nobody in particular: whatever happens may help.
         entry = self._moved(pod, QueuePlace.UNSCHEDULABLE, now, by or frozenset(("",)))
-        entry.attempts, entry.errors = entry.attempts or 1, 0
+        entry.attempts, entry.errors, entry.stamp = entry.attempts or 1, 0, now
 
     def erred(self, pod: Pod, now: float) -> None:
         """Retry a pod after a backoff: an error that is not about nodes."""
         entry = self._moved(pod, QueuePlace.BACKOFF, now)
-        entry.errors += 1
+        entry.errors, entry.stamp = entry.errors + 1, now
         until = self._backing.expiry(now, entry.errors)
         heapq.heappush(self._erred, (until, self._order(entry), entry.serial, entry))
 
@@ -275,7 +278,7 @@ class Queue:
         if entry is None or entry.pod.uid != pod.uid:
             if entry is not None:
                 self.forget(entry.pod)
-            entry = self._entries[pod.key] = QueuedPod(pod, now)
+            entry = self._entries[pod.key] = QueuedPod(pod, now, stamp=now)
             self._counts[QueuePlace.TAKEN] += 1
         self._leave(entry, place)
         entry.pod, entry.since, entry.by, entry.why = pod, now, by, ""
@@ -286,7 +289,7 @@ class Queue:
     def _order(self, entry: QueuedPod) -> _Order:
         pod, behind = entry.pod, not entry.fronted
         first = behind and self._across
-        return first, self._key(pod), behind, entry.since, pod.created or "~", pod.position
+        return first, self._key(pod), behind, entry.stamp, pod.created or "~", pod.position
 
     def _leave(self, entry: QueuedPod, place: QueuePlace) -> None:
         if entry.place is QueuePlace.UNSCHEDULABLE:

@@ -23,14 +23,13 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent
 from koordlet.scheduler.framework import messages
 from koordlet.scheduler.gangs import (
     admission,
-    blocked,
     preemption,
     rejection,
     resource_gap,
@@ -124,9 +123,12 @@ class GroupCycle:
         return []
 
     def _wait(self, members: list[Pod], trial: GroupTrial) -> list[Outcome]:
-        """Hold the room of the decided members, unless two groups block each other."""
+        """Hold the room of the decided members, unless two groups block each other.
+
+        Then the younger one gives way: whose first waiting member was decided later.
+        """
         own = [*self._held.pods(self.group), *(bind.pod for bind in trial.binds)]
-        other = blocked.by(self._held, self.decisions, own, self._decisions_of)
+        other = self._blocked(own)
         if other is None:
             return self._hold(members, trial)
         if self._held.since(other) < self._held.since(self.group):
@@ -169,8 +171,27 @@ class GroupCycle:
         return self._outcomes.refused(members, trial, rejection.message(self.group, trial), texts)
 
     def _decisions_of(self, group: GangGroup) -> GroupDecisions:
-        arguments, gathering = self._arguments, Gathering.of(self._held, self._network, group)
-        return blocked.decisions(self._held, group, self._now, arguments, gathering)
+        """The decisions about a group: what its gangs may lack is what their mode says."""
+        tolerated = self._arguments.reject_share if group.strict else 1.0
+        gathering = Gathering.of(self._held, self._network, group)
+        return GroupDecisions(self._held, group, self._now, tolerated, gathering)
+
+    def _blocked(self, decided: Sequence[Pod]) -> GangGroup | None:
+        """A group that waits with its room held, while each keeps the other from being complete."""
+        others = [group for group in self._held.groups() if group is not self.group]
+        theirs = [self._held.pods(group) for group in others]
+        if not others or not self.decisions.fits_without(pod for pods in theirs for pod in pods):
+            return None
+        pairs = zip(others, theirs, strict=True)
+        return next(
+            (
+                group
+                for group, pods in pairs
+                if self.decisions.fits_without(pods)
+                and self._decisions_of(group).fits_without(decided)
+            ),
+            None,
+        )
 
     def _failed(
         self, members: list[Pod], trial: GroupTrial, nominations: Mapping[str, str]

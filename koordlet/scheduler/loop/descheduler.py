@@ -45,6 +45,7 @@ from koordlet.scheduler.loop import (
     round_moves,
 )
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import summary
@@ -88,7 +89,7 @@ class Descheduler:
         ``ask``: a Prometheus, what strategies want to know of it; ``None``: nobody is to be asked.
         ``dry_run``: nothing is sent, so that nobody need be elected.
         """
-        self._clocks = Clocks() if clocks is None else clocks
+        self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady, wall = self._clocks.steady, self._clocks.wall
         self._settings, self._sends = settings, not dry_run
         self._dry_run = dry_run or settings.dry_run
@@ -313,7 +314,7 @@ class Descheduler:
         mode = {"leading": self.leading, "dryRun": self._dry_run}
         return {**mode, **self.book.document(self._now())}
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """What ``/metrics`` has of rounds and jobs."""
         return {
             **self.migrations.gauges(),

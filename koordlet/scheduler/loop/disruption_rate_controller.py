@@ -26,7 +26,7 @@ from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.disruptions import Disruptions
 from koordlet.scheduler.disruption.rate_book import HeldRate
 from koordlet.scheduler.loop.binder import ref
-from koordlet.scheduler.loop.metrics import SchedulerMetrics
+from koordlet.scheduler.loop.metrics import Gauges, SchedulerMetrics
 from koordlet.scheduler.objects import eviction_marks, wire
 from koordlet.scheduler.objects.eviction_marks import Leaving
 from koordlet.scheduler.objects.pods import Pod
@@ -67,10 +67,10 @@ class DisruptionRateController:
             if any(stored.status.get(key) != value for key, value in wanted.items()):
                 await self._write(held, stored, wanted, now)
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """For each rate whether a disruption is allowed, and in how many seconds it will be."""
         now = self._disruptions.now().wall
-        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        gauges: Gauges = {}
         for held in self._disruptions.limiter.rates:
             status = held.stored.status if held.stored is not None else {}
             labels = ("namespace", held.namespace), ("name", held.name)

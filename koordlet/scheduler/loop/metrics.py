@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_Labels = tuple[tuple[str, str], ...]
-
+Labels = tuple[tuple[str, str], ...]
+#: What is read off the state, by family and labels.
+Gauges = dict[tuple[str, Labels], float]
 
 #: Help of each family.
 _HELP = {
@@ -92,7 +93,7 @@ class Histogram:
         """Number of values."""
         return sum(self._counts)
 
-    def lines(self, name: str, labels: _Labels = ()) -> Iterator[str]:
+    def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
         """The samples of the text format."""
         total = 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
@@ -192,14 +193,14 @@ class SchedulerMetrics:
         """Count a request to the store by its result."""
         self.requests[what, result] += 1
 
-    def text(self, gauges: Mapping[tuple[str, _Labels], float]) -> str:
+    def text(self, gauges: Gauges) -> str:
         """Everything in Prometheus' text format."""
         parts = [
             *self._families(),
             *family("scheduler_preemption_attempts_total", "counter", {(): self.preemptions}),
             *family("koordlet_scheduler_fronted_pods_total", "counter", {(): self.fronted}),
         ]
-        by_name: dict[str, dict[_Labels, float]] = {}
+        by_name: dict[str, dict[Labels, float]] = {}
         for (name, labels), value in gauges.items():
             by_name.setdefault(name, {})[labels] = value
         for name, values in by_name.items():
@@ -269,7 +270,7 @@ def family(name: str, kind: str, values: Mapping[Any, float]) -> Iterator[str]:
         yield _sample(name, labels, value)
 
 
-def _sample(name: str, labels: _Labels, value: float) -> str:
+def _sample(name: str, labels: Labels, value: float) -> str:
     spelled = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels)
     number = str(value) if isinstance(value, int) else f"{value:.9g}"
     return f"{name}{{{spelled}}} {number}" if spelled else f"{name} {number}"

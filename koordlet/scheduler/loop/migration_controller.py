@@ -7,6 +7,7 @@ step is (``migration.flow``), who may begin (``migration.arbitration``), writing
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
 2. Nothing of a job is decided while a write of it is under way, nor on what was there before it.
+   Thousands are looked at in slices; what changes meanwhile refuses the write.
 3. Who does not lead does nothing. Leftovers are deleted while jobs are watched, never while nobody
    knows which there are.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -28,6 +30,7 @@ from koordlet.scheduler.disruption.answers import Clock, Refusal, unshadowed
 from koordlet.scheduler.disruption.workloads import Signature, each
 from koordlet.scheduler.loop.evictions import EvictionResult
 from koordlet.scheduler.loop.job_memory import JobMemories
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
 from koordlet.scheduler.loop.migration_writer import (
     COMPONENT,
@@ -37,6 +40,7 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
+from koordlet.scheduler.loop.slices import sliced
 from koordlet.scheduler.migration import flow, gang
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
@@ -105,7 +109,7 @@ class MigrationController:
     async def move(self, proposal: EvictionProposal) -> EvictionResult:
         """Make the job of a proposal that an arbiter lets pass."""
         pod, evictor = proposal.resident.pod, proposal.evictor
-        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        ref = PodRef.of(pod)
         body = jobs.request(
             ref,
             mode=evictor.migration.mode,
@@ -134,7 +138,7 @@ class MigrationController:
         """What keeps a job of a pod from beginning now, with numbers."""
         pod = resident.pod
         pod_name = pod.namespace, pod.name
-        draft = MigrationJob(name="", uid="", pod=PodRef(pod.namespace, pod.name, pod.uid))
+        draft = MigrationJob(name="", uid="", pod=PodRef.of(pod))
         signature = self._signature(draft, pod)
         candidate = Candidate(job=draft, resident=resident, signature=signature)
         others = [job for job in self._active() if (job.pod.namespace, job.pod.name) != pod_name]
@@ -192,7 +196,7 @@ class MigrationController:
         self._replacements.see(several)
         picture = self._picture()
         waiting = []
-        for job in free:
+        async for job in sliced(free):
             step = flow.step(job, picture, now.wall)
             self._replacements.name(job, step.status)
             if step.status == job.status and job.status.phase is Phase.PENDING:
@@ -205,8 +209,7 @@ class MigrationController:
                 self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
         if waiting:
             await self._arbitrate(waiting)
-        sweeps = self._only is None and self._watches()
-        if now.steady - self._swept >= _SWEEP and sweeps:
+        if self._only is None and self._watches() and now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
             await self._leftovers.sweep(several, now.wall)
 
@@ -266,9 +269,7 @@ class MigrationController:
         return Arbiter(settings, bounds, running, self._asks, self._forbids)
 
     def _candidate(self, job: MigrationJob) -> Candidate:
-        pod, memory = self._pod(job.pod), self._memories.of(job)
-        if pod is not None and job.pod.uid not in {"", pod.uid}:
-            pod = None
+        pod, memory = self._target(job), self._memories.of(job)
         signature = self._signature(job, pod)
         if pod is None:
             return Candidate(job=job, signature=signature)
@@ -353,10 +354,10 @@ class MigrationController:
         await self._ask(waiting)
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [
-            each for each in map(self._candidate, waiting)
+            each async for each in sliced(map(self._candidate, waiting))
             if each.resident is None or self._memories.of(each.job).knows(each.resident.pod)
         ]  # fmt: skip
-        for verdict in self.arbiter(running).verdicts(candidates):
+        async for verdict in sliced(self.arbiter(running).verdicts(candidates)):
             job, old = verdict.candidate.job, verdict.candidate.job.status
             if verdict.passes:
                 self._start(job, self._writer.begin(verdict.candidate))
@@ -385,16 +386,13 @@ class MigrationController:
         elif (over := new or old) is not None:
             self._made.discard(over.uid)
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """The number of jobs in each phase, and the age of the oldest that is under way."""
         now = self._now().wall
         oldest = max((now - job.created for job in self._active()), default=0.0)
-        counts = dict.fromkeys(Phase, 0.0)
-        for job in self.source.snapshot.values():
-            counts[job.status.phase] += 1
-        name = "koordlet_migration_jobs"
-        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
-            (name, (("phase", phase.value),)): count for phase, count in counts.items()
+        counts = Counter(job.status.phase for job in self.source.snapshot.values())
+        gauges: Gauges = {
+            ("koordlet_migration_jobs", (("phase", each.value),)): counts[each] for each in Phase
         }
         gauges["koordlet_migration_oldest_seconds", ()] = oldest
         return gauges

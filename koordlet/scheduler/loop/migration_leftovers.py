@@ -72,15 +72,18 @@ class MigrationLeftovers:
         return any(not pod.node and held.serves(pod) for pod in pods)
 
     def _wanted(self, controller: tuple[str, str, str] | None) -> int | None:
-        """How many pods a controller wants; ``None``: no object says so."""
+        """How many pods a controller wants: none once it is deleted; ``None``: nobody says."""
         namespace, kind, name = controller or ("", "", "")
         if kind not in _CONTROLLERS:
             return None
         source: informer.Informer[PodOwner] = self._watched.sources.informers[_CONTROLLERS[kind]]
         if source.health.state is not informer.State.WATCHING:
             return None
-        owner = source.get(name, namespace)
-        return None if owner is None else owner.replicas
+        if owner := source.get(name, namespace):
+            return owner.replicas
+        # Without a cluster pods need no object that says how many there shall be.
+        unsaid = self._watched.alone or (namespace, name) in source.rejected
+        return None if unsaid else 0
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
         try:

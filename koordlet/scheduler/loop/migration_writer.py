@@ -54,6 +54,8 @@ class WatchedCluster(Protocol):
     disruptions: Disruptions
     sources: EventHandlers
     evictions: evictions.Evictions
+    #: There is no cluster, and nobody makes pods for controllers.
+    alone: bool
 
 
 class JobWriter:
@@ -111,7 +113,7 @@ class JobWriter:
             elif isinstance(action, flow.MakeFollowers):
                 await self._lead(job, action.pods)
             else:
-                opening = objects.Merge(room.opening(self._now().wall))
+                opening = objects.Merge(room.opening(self._now().wall, action.since))
                 ref = objects.Ref(kinds.RESERVATIONS, action.room.name)
                 await self._store.patch(ref, opening)
         except (refusals.ObjectsError, BadObjectError) as error:
@@ -145,7 +147,7 @@ class JobWriter:
     async def _lead(self, job: MigrationJob, pods: Iterable[Pod]) -> None:
         """The jobs of other members have names that follow from theirs: there are never two."""
         for pod in pods:
-            body = jobs.following(job, jobs.PodRef(pod.namespace, pod.name, pod.uid))
+            body = jobs.following(job, jobs.PodRef.of(pod))
             with contextlib.suppress(refusals.AlreadyExists):
                 await self._store.create(kinds.POD_MIGRATION_JOBS, body)
 

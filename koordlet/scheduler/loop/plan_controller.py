@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from koordlet import log
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption.answers import Clock, Mover
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.migration_controller import MigrationController
 from koordlet.scheduler.loop.migration_writer import PAUSE, WatchedCluster
 from koordlet.scheduler.loop.plan_starter import PlanStarter
@@ -233,22 +235,19 @@ class PlanController:
             await self._end(plan, "NoPlan", made)
             return
         moves = [
-            PlanMove(_ref(each.pod), each.origin, each.target, each.after, each.gang)
+            PlanMove(PodRef.of(each.pod), each.origin, each.target, each.after, each.gang)
             for each in made.moves
         ]
-        pod = None if wanted is None else _ref(wanted)
-        members = [PlanPlace(_ref(each), node) for each, node in made.members]
+        pod = None if wanted is None else PodRef.of(wanted)
+        members = [PlanPlace(PodRef.of(each), node) for each, node in made.members]
         patch = objects.Merge(move_plan.moves_patch(made.node, moves, pod, members), plan.revision)
         await self._store.patch(self._ref(plan), patch)
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """The number of plans in each phase, and of nodes with room ahead, where it leads."""
-        counts = dict.fromkeys(PlanPhase, 0.0)
-        for plan in self.source.snapshot.values():
-            counts[plan.status.phase] += 1
-        name = "koordlet_move_plans"
-        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
-            (name, (("phase", phase.value),)): count for phase, count in counts.items()
+        counts = Counter(plan.status.phase for plan in self.source.snapshot.values())
+        gauges: Gauges = {
+            ("koordlet_move_plans", (("phase", phase.value),)): counts[phase] for phase in PlanPhase
         }
         return gauges | (self._starter.gauges() if self._leads() else {})
 
@@ -269,7 +268,7 @@ class PlanController:
         move, leader = plan.moves[place], plan.leader(place)
         pod = self._pod(move.pod)
         body = jobs.request(
-            move.pod if move.pod.uid or pod is None else _ref(pod),
+            move.pod if move.pod.uid or pod is None else PodRef.of(pod),
             ttl_seconds=0.0 if leader else plan.ttl + _LONGER,
             reason=plan.reason or f"to {plan.goal}",
             by=plan.mover,
@@ -321,7 +320,3 @@ class PlanController:
                         await self._store.delete(self._ref(plan), uid=plan.uid)
         except refusals.ObjectsError as error:
             self._watched.core.measures.asked("move_plan", error.code)
-
-
-def _ref(pod: Pod) -> PodRef:
-    return PodRef(pod.namespace, pod.name, pod.uid)

@@ -16,6 +16,7 @@ from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.disruption import headroom
 from koordlet.scheduler.disruption.answers import Clock
 from koordlet.scheduler.disruption.headroom import Headroom
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.migration.job import PodRef
 from koordlet.scheduler.rescheduling import move_plan, plan_check, plan_start, room_ahead
@@ -75,7 +76,7 @@ class PlanStarter:
             return
         body = move_plan.request(
             f"{what}-{int(now.wall)}",
-            pod=None if pod is None else PodRef(pod.namespace, pod.name, pod.uid),
+            pod=None if pod is None else PodRef.of(pod),
             room=due.room,
             acts=wanted.acts,
             reason=why,
@@ -101,9 +102,9 @@ class PlanStarter:
             if state is not None
         ]
 
-    def gauges(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self) -> Gauges:
         """The number of nodes with room ahead."""
-        gauges: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        gauges: Gauges = {}
         for each, has in self._headroom:
             size = (("size", headroom.spelled(each.amounts)),)
             gauges["koordlet_headroom_nodes", size] = has

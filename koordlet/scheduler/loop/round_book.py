@@ -20,7 +20,7 @@ from koordlet.model import moment
 from koordlet.scheduler.descheduling import summary
 from koordlet.scheduler.descheduling.round import RoundResult
 from koordlet.scheduler.disruption.answers import Clock
-from koordlet.scheduler.loop.metrics import SchedulerMetrics
+from koordlet.scheduler.loop.metrics import Gauges, SchedulerMetrics
 
 NO_NODE_FITS, ROUND_LIMIT = "NoNodeFits", "RoundLimit"
 
@@ -79,7 +79,7 @@ class RoundBook:
         idle = {"idleSeconds": round(self._idle(now), 1), "idleReason": self._why}
         return {"ended": ended, "seconds": round(self._seconds, 3), **idle, **shown}
 
-    def gauges(self, now: Clock) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    def gauges(self, now: Clock) -> Gauges:
         """How long nothing has moved though something should; 0 where all is well."""
         labels = (("reason", self._why),)
         return {("koordlet_descheduler_idle_seconds", labels): self._idle(now)}

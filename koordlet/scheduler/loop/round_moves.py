@@ -105,7 +105,7 @@ class RoundMoves:
             job=MigrationJob(
                 name="",
                 uid="",
-                pod=PodRef(pod.namespace, pod.name, pod.uid),
+                pod=PodRef.of(pod),
                 mode=proposal.evictor.migration.mode,
                 by=mover.name,
             ),

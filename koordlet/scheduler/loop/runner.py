@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from koordlet import log
-from koordlet.kubeapi import objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims.allocation_state import AllocationState
@@ -40,6 +40,7 @@ from koordlet.scheduler.loop import (
     store_writers,
 )
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.loop.metrics import Gauges
 from koordlet.scheduler.loop.outcomes import Bind, Hold
 from koordlet.scheduler.objects import unserved
 from koordlet.scheduler.objects.decoder import Decoder
@@ -56,7 +57,7 @@ _TIDY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The monotonic clock for waiting, and the wall clock for texts."""
+    """The monotonic clock for waiting, and the one by which objects are dated."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -82,9 +83,10 @@ class Loop:
         alone: bool = False,
     ) -> None:
         """``alone``: no kubelet says which pods are ready, no volume controller binds claims."""
-        self._clocks = Clocks() if clocks is None else clocks
+        self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
+        self.alone = alone
         self.core = Core(
             profiles,
             backoff=backoff,
@@ -117,6 +119,9 @@ class Loop:
         def leads() -> bool:
             return self.leading
 
+        def wrote(pod: Pod, revision: str) -> None:
+            self.sources.informers[kinds.PODS].wrote((pod.namespace, pod.name), pod, revision)
+
         self.writers = store_writers.StoreWriters(
             store,
             self.core,
@@ -127,6 +132,7 @@ class Loop:
             steady=steady,
             wall=self._clocks.wall,
             leads=leads,
+            wrote=wrote,
             budget=budget,
         )
         self.reporter, self.evictions = self.writers.reporter, self.writers.evictions
@@ -259,9 +265,7 @@ class Loop:
         """The time by the clock of the queue and of the recent decisions."""
         return self._clocks.steady()
 
-    def metrics(
-        self, more: Mapping[tuple[str, tuple[tuple[str, str], ...]], float] | None = None
-    ) -> str:
+    def metrics(self, more: Gauges | None = None) -> str:
         """The text of ``/metrics``; ``more``: of what works beside it."""
         core, writers = self.core, self.writers
         gauges = dict(more or {})

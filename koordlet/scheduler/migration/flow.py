@@ -28,7 +28,7 @@ Rules:
 4. A sibling that took the reservation is no failure if the replacement is up elsewhere; nor is a
    replacement that was placed elsewhere with the room free. Each pod replaces one. Of a gang that
    moves, a replacement may have any of its rooms: nobody stays for it. A workload that was scaled
-   in meanwhile makes none: nobody waits for it.
+   in or deleted meanwhile makes none: nobody waits for it.
 5. A pod that got another owner, or lost it, stays: its room is for the old owner's pods alone.
 6. A job of a plan holds room, and evicts nobody until its plan says so (``job.WAITS``).
 """
@@ -70,6 +70,8 @@ class OpenReservation:
     """Let the replacement into the reservation, for long enough."""
 
     room: JobReservation
+    #: From when on it may have come.
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,7 @@ class _Step:
             reason, text = "FailedEvict", self._refusal
         self._note(EVICTION, reason, text, holds=False)
         if held is not None and held.job and held.owner is None and held.ends_soon(self._now):
-            return self._stay(OpenReservation(held))
+            return self._stay(self._opening(held))
         # Objects have whole seconds: whoever was created in that of the opening was there before.
         waits = pod.terminating or (held is not None and int(self._now) <= held.opened)
         return self._stay(*([] if waits else [EvictPod(pod)]))
@@ -336,15 +338,23 @@ class _Step:
         why = _BOUND_BY_OTHER if taken else ""
         self._note(BOUND, "WaitForPodBindReservation", why, holds=False)
         opens = held.job and owner is None and held.ends_soon(self._now)
-        return self._stay(*([OpenReservation(held)] if opens else []))
+        return self._stay(*([self._opening(held)] if opens else []))
+
+    def _opening(self, held: JobReservation) -> OpenReservation:
+        pod = self._pod
+        if pod is not None and not pod.terminating:
+            return OpenReservation(held, self._now)
+        # It comes already: in the second in which the end of its pod began, or since.
+        ends = 0.0 if pod is None or pod.leaving is None else pod.leaving.at - 1
+        return OpenReservation(held, held.opened or ends or self._now)
 
     def _unreplaced(self, held: JobReservation) -> bool:
-        """Whether nothing replaces the pod: its workload has been scaled in since."""
+        """Whether nothing replaces the pod: its workload has been scaled in or deleted."""
         left = self._left()
         return left > 0 and self._now - left >= SETTLE and not self._picture.awaited(held)
 
     def _bound(self, held: JobReservation, pod: Pod) -> Step:
-        ref = PodRef(pod.namespace, pod.name, pod.uid)
+        ref = PodRef.of(pod)
         text = f'Bind Pod "{ref}" in Reservation "{held.name}"'
         if pod.draws_on != held.uid and held.owner != ref:
             text = f'Pod "{ref}" is ready on node "{pod.node}"'

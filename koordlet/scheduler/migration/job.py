@@ -18,6 +18,7 @@ from koordlet.model.record import dataclass
 from koordlet.scheduler.descheduling import traits
 from koordlet.scheduler.descheduling.evictor_settings import MODES, RESERVATION_FIRST
 from koordlet.scheduler.objects import wire
+from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.wire import BadObjectError, Body
 from koordlet.scheduler.reservation import parsing
 from koordlet.scheduler.reservation.spec import Condition
@@ -67,6 +68,11 @@ class PodRef:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodRef:
+        """The reference to a pod."""
+        return cls(pod.namespace, pod.name, pod.uid)
 
     def body(self) -> dict[str, str]:
         """As objects have it."""

@@ -26,7 +26,7 @@ from koordlet.scheduler.reservation import keys, lifecycle, matching, parsing
 from koordlet.scheduler.reservation.spec import Phase, ReservationOwner
 from koordlet.scheduler.store import merging
 
-#: Annotations of ours: the job that it was made for, and since when pods may take it.
+#: Annotations of ours: the job that it was made for, and since when its pod may have come.
 JOB, OPENED = "koordlet.io/migration-job", "koordlet.io/opened"
 _LABELS = {"app.kubernetes.io/created-by": "koordlet-descheduler"}
 #: Seconds that it outlives its job, so that the job is the one that ends first.
@@ -64,7 +64,7 @@ class JobReservation:
     #: The job that it was made for; empty where somebody else made it.
     job: str = ""
     closed: bool = False
-    #: When pods could first take it; 0: from the start.
+    #: From when on the replacement may have come; 0: from the start.
     opened: float = 0.0
     #: ``None``: never.
     expires: float | None = None
@@ -136,10 +136,10 @@ def _opened(spelled: str | None) -> float:
         return 0.0
 
 
-def opening(now: float) -> dict[str, Any]:
-    """The patch that lets the replacement in, for long enough."""
+def opening(now: float, since: float) -> dict[str, Any]:
+    """The patch that lets the replacement in, for long enough; ``since``: it may have come."""
     return {
-        "metadata": {"annotations": {OPENED: moment.spell(now)}},
+        "metadata": {"annotations": {OPENED: moment.spell(since)}},
         "spec": {"unschedulable": False, "expires": moment.spell(now + GIVEN)},
     }
 

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from koordlet.model import moment
 from koordlet.scheduler import framework
-from koordlet.scheduler.claims import allocator, explanation, node_answers, results
+from koordlet.scheduler.claims import allocator, explanation, results, search_time
 from koordlet.scheduler.claims.allocation_state import (
     NOTHING,
     AllocationState,
@@ -124,7 +124,7 @@ class DynamicResources(framework.Plugin):
         stray = sorted(self.args.keys() - _ARGUMENTS)
         warnings = [f"{self.name}: {key!r} is unknown and ignored" for key in stray]
         if _seconds(self.args, "filterTimeout", _HARMLESS) != _HARMLESS:
-            why = f"all searches of one look share {node_answers.MOST_SECONDS:g} s"
+            why = f"all searches of one look share {search_time.MOST_SECONDS:g} s"
             warnings.append(f"{self.name}: filterTimeout has no effect: {why}")
         return warnings
 
@@ -243,7 +243,8 @@ class DynamicResources(framework.Plugin):
             return ""
         node = columns.chosen(row)
         view = self.state.pools.view(node.name, node.labels)
-        solution = allocator.search(answers.claims, view, self.state.claims.in_use)
+        time = self.state.search_time()
+        solution = allocator.search(answers.claims, view, self.state.claims.in_use, time)
         return ", ".join("/".join(choice.device.id) for choice in solution.devices)
 
     def details(self, pod: Pod, columns: Columns, row: int) -> Sequence[str]:
@@ -253,11 +254,11 @@ class DynamicResources(framework.Plugin):
             if not pending:
                 return []
             view = self.state.pools.view(node.name, node.labels)
-            in_use = self.state.claims.in_use
+            in_use, time = self.state.claims.in_use, self.state.search_time()
             ready = self.state.prepared(pending)
-            if not allocator.search(ready, view, in_use).why_not:
+            if not allocator.search(ready, view, in_use, time).why_not:
                 return []
-            return explanation.lines(ready, view, in_use)
+            return explanation.lines(ready, view, in_use, time)
         except (ClaimProblemError, AllocationError) as problem:
             return [str(problem)]
 

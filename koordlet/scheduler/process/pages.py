@@ -169,10 +169,9 @@ class Pages:
                 entry.pod.key: entry.why or entry.pod.stored_condition[1] for entry in core.queue
             }
             nodes = [(node.name, node.labels) for node in core.pod_cache.columns.nodes if node]
-            claims = [
-                claim_summary.reasons(state, claim_summary.detail(state, row, messages), nodes)
-                for row in claims
-            ]
+            time = state.search_time()
+            details = [claim_summary.detail(state, row, messages) for row in claims]
+            claims = [claim_summary.reasons(state, row, nodes, time) for row in details]
         return message.document({"version": "v1", "claims": claims})
 
     def _budgets(self, request: message.HttpRequest) -> message.HttpResponse:

@@ -42,7 +42,7 @@ def document(
         nothing: dict[str, Any] = {"cost": None, "improvement": None, "moves": [], "proof": []}
         nothing["members"] = []
         return {**wanted, "node": None, "why": plan, **nothing}
-    moves = [PlanMove(_named(move.pod), move.origin, move.target) for move in plan.moves]
+    moves = [PlanMove(PodRef.of(move.pod), move.origin, move.target) for move in plan.moves]
     worth = PlanCheck(scene.state, scene.limiter).worth(plan.node, moves)
     return {
         **wanted,
@@ -72,10 +72,6 @@ def document(
             *_waits(scene.state, plan, pod),
         ],
     }
-
-
-def _named(pod: Pod) -> PodRef:
-    return PodRef(pod.namespace, pod.name, pod.uid)
 
 
 def _proof(columns: Columns, plan: RoomPlan) -> Iterator[str]:

@@ -55,6 +55,10 @@ class Store:
         damage, kept = self._database.damage, self._database.kept
         return f"{damage}; kept: {', '.join(map(str, kept))}" if damage else ""
 
+    def now(self) -> float:
+        """The time by which objects are dated."""
+        return self._clock()
+
     async def backup(self, path: Path) -> None:
         """Write everything to another file, which can take this one's place."""
         await self._database.backup(path)

@@ -107,6 +107,33 @@ def test_cpus_are_taken_in_the_written_order(
     assert taken(SERVER, free, Request(count=count, bind=bind)) == expected
 
 
+#: Interleaved memory: two sockets in one node, even and odd CPUs, nothing known of caches.
+ONE_NODE = cpu_shape.Shape.of(
+    topology.Topology(
+        cpus=tuple(topology.Cpu(cpu=n, core=n, socket=n % 2, node=0) for n in range(8)),
+        nodes=(topology.Node(node=0),),
+        online=cpuset.CPUSet.span(0, 7),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("free", "count", "bind", "expected"),
+    [
+        ("1-7", 2, FULL, "2,4"),
+        ("1-7", 4, FULL, "1,3,5,7"),
+        # Neither suffices: socket by socket.
+        ("1-7", 5, FULL, "1-4,6"),
+        ("1-7", 3, SPREAD, "2,4,6"),
+    ],
+)
+def test_a_node_of_two_sockets_gives_cpus_of_one(
+    free: str, count: int, bind: Bind, expected: str
+) -> None:
+    """They share more than memory; the peers number cores socket by socket."""
+    assert taken(ONE_NODE, free, Request(count=count, bind=bind)) == expected
+
+
 @pytest.mark.parametrize(("strategy", "expected"), [("LEAST", "4-5,12-13"), ("MOST", "1-2,9-10")])
 def test_strategies_choose_among_nodes_that_suffice(strategy: str, expected: str) -> None:
     """``LEAST`` takes from the emptier node, ``MOST`` fills the fuller one."""

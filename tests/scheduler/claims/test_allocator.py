@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
 
-from koordlet.scheduler.claims import allocator, demand
+from koordlet.scheduler.claims import allocator, demand, search_time
 from tests.kit import device_claims as kit
 from tests.kit.claim_search import GPU, Body, chosen, gpus, solve, used
 
@@ -172,6 +173,11 @@ def test_a_selector_is_not_asked_of_a_device_that_is_in_use() -> None:
     assert chosen(gpus(1), claim, held=(used("g0"),)) == allocator.NO_SOLUTION
 
 
+def seconds(most: float) -> search_time.SearchTime:
+    """Each look at the clock takes a second."""
+    return search_time.SearchTime(itertools.count().__next__, most)
+
+
 def test_a_search_that_never_ends_is_given_up_with_an_error() -> None:
     """Pairs of attributes that never agree, and no two devices alike."""
     devices = [kit.device(f"g{n}", {"index": n}) for n in range(40)]
@@ -182,15 +188,15 @@ def test_a_search_that_never_ends_is_given_up_with_an_error() -> None:
     )
     for device in devices:
         device["capacity"] = kit.capacity(memory="0")
-    message = "claim d/c: the search for devices was given up after 5000 steps"
-    with pytest.raises(demand.AllocationError, match=f"^{message}$"):
-        solve([kit.resource_slice(devices, node="n1")], claim, most_steps=5000)
+    message = "the search for devices was given up after 200 s: "
+    with pytest.raises(demand.AllocationError, match=f"^{message}"):
+        solve([kit.resource_slice(devices, node="n1")], claim, time=seconds(200))
 
 
 def test_equal_devices_are_tried_once() -> None:
-    """Of 32 equal ones each half is as good as any other: a few thousand steps, not 10^8."""
+    """Of 32 equal ones each half is as good as any other: a few thousand devices, not 10^8."""
     claim = kit.claim(kit.request(count=16), kit.request("s", device_class="nic"))
-    assert chosen(gpus(32), claim, most_steps=5000) == allocator.NO_SOLUTION
+    assert chosen(gpus(32), claim, time=seconds(200)) == allocator.NO_SOLUTION
 
 
 def test_an_invalid_pool_matters_where_nothing_else_is_enough() -> None:

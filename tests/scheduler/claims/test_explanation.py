@@ -43,7 +43,7 @@ def lines(*claims: Body, slices: list[Body] | None = None) -> list[str]:
     in_use.add(held("a"))
     classes = {body["metadata"]["name"]: device_classes.decode(body) for body in CLASSES}
     wanted = demand.prepare(list(map(resource_claims.decode, claims)), classes, search.Kind)
-    return explanation.lines(wanted, book.view("n1", {}), in_use)
+    return explanation.lines(wanted, book.view("n1", {}), in_use, search.ENDLESS)
 
 
 CLASSES = (search.GPU, search.NIC)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from koordlet.scheduler.claims import allocator, demand, devices_in_use, node_answers, pools
+from koordlet.scheduler.claims import (
+    allocator,
+    demand,
+    devices_in_use,
+    node_answers,
+    pools,
+    search_time,
+)
 from koordlet.scheduler.objects import device_classes, resource_claims, resource_slices
+from tests.kit import claim_search
 from tests.kit import device_claims as kit
 from tests.kit.device_claims import held
 
@@ -20,13 +27,14 @@ NO = allocator.NO_SOLUTION
 
 
 class Cluster:
-    """Slices and uses; selectors count how often a device is asked."""
+    """Slices and uses; selectors count how often a device is asked, and take their time."""
 
     def __init__(self, *slices: Body) -> None:
         self.book, self.in_use = pools.PoolBook(), devices_in_use.DevicesInUse()
         #: By what a claim says.
         self.answers: dict[str, node_answers.NodeAnswers] = {}
-        self.seconds: Iterator[float] = itertools.repeat(0.0)
+        self.now = self.seconds_of_selector = 0.0
+        self.clock_reads = 0
         self.asked: list[str] = []
         for piece in slices:
             self.put(piece)
@@ -41,7 +49,13 @@ class Cluster:
     def matches(self, device: resource_slices.SliceDevice, _driver: str) -> bool:
         """Everything matches."""
         self.asked.append(device.name)
+        self.now += self.seconds_of_selector
         return True
+
+    def clock(self) -> float:
+        """The seconds that selectors took."""
+        self.clock_reads += 1
+        return self.now
 
     def why_not(
         self, nodes: Mapping[str, Mapping[str, str]], claim: Body | None = None
@@ -52,11 +66,10 @@ class Cluster:
         answers = self.answers.get(repr(claim))
         if answers is None:
             ready = demand.prepare([wanted], classes, self.compiled)
-            answers = node_answers.NodeAnswers(
-                ready, self.book, self.in_use, lambda: next(self.seconds)
-            )
+            time = search_time.SearchTime(self.clock, 1.0)
+            answers = node_answers.NodeAnswers(ready, self.book, self.in_use, time)
             self.answers[repr(claim)] = answers
-        several = answers.of(nodes.items(), most_seconds=1.0)
+        several = answers.of(nodes.items())
         return {node: answer.why_not for node, answer in zip(nodes, several, strict=True)}
 
     def fresh(self, nodes: Mapping[str, Mapping[str, str]], claim: Body) -> dict[str, str]:
@@ -145,27 +158,33 @@ def test_answers_are_those_of_a_search_without_memory() -> None:
 
 
 def test_a_look_that_takes_too_long_ends_and_the_next_goes_on_from_there() -> None:
-    """Each node costs a second of the one that there is; what was found stays."""
-    cluster = Cluster(*(kit.resource_slice(["a"], node=f"n{n}") for n in range(3)))
-    cluster.seconds = itertools.count(0.0, 0.6)
-    nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(3)}
-    with pytest.raises(demand.AllocationError, match="given up after 1 s, before node"):
-        cluster.why_not(nodes)
-    assert cluster.asked == ["a"]
-    while len(cluster.asked) < 3:
+    """Each device costs 0.6 s of the second that there is; what was found stays."""
+    devices = ["a", "b", "c"]
+    cluster = Cluster(*(kit.resource_slice(devices, node=node) for node in NODES))
+    cluster.seconds_of_selector = 0.6
+    three = kit.claim(kit.request(count=3))
+    words = "^the search for devices was given up after 1 s: "
+    with pytest.raises(demand.AllocationError, match=words):
+        cluster.why_not(NODES, three)
+    assert cluster.asked == ["a", "b"]
+    with pytest.raises(demand.AllocationError, match=words):
+        cluster.why_not(NODES, three)
+    assert cluster.asked == ["a", "b"], "nothing is searched for right after a search given up"
+    while len(cluster.asked) < 2 * len(devices):
+        cluster.now += 1.0
         with contextlib.suppress(demand.AllocationError):
-            cluster.why_not(nodes)
-    assert cluster.why_not(nodes) == dict.fromkeys(nodes, "")
+            cluster.why_not(NODES, three)
+    cluster.now += 1.0
+    assert cluster.why_not(NODES, three) == dict.fromkeys(NODES, "")
 
 
 def test_nodes_that_see_the_same_devices_share_one_search() -> None:
     """A thousand nodes, one device of the network."""
     cluster = Cluster(kit.resource_slice(["a"], pool="p", allNodes=True))
-    cluster.seconds = itertools.count(0.0, 0.4)
     nodes: dict[str, dict[str, str]] = {f"n{n}": {} for n in range(1000)}
     assert set(cluster.why_not(nodes).values()) == {""}
-    # The clock is asked once at the beginning, and once for each search.
-    assert next(cluster.seconds) == pytest.approx(0.8)
+    # At the beginnings of demand and look, before the search, and before the selector.
+    assert cluster.clock_reads == 4
 
 
 def test_a_node_is_rated_by_how_early_its_wishes_come() -> None:
@@ -177,6 +196,6 @@ def test_a_node_is_rated_by_how_early_its_wishes_come() -> None:
     classes = {"gpu": device_classes.decode(kit.device_class("gpu", "true"))}
     claim = resource_claims.decode(kit.claim(kit.first_available("r", *wishes)))
     ready = demand.prepare([claim], classes, cluster.compiled)
-    answers = node_answers.NodeAnswers(ready, cluster.book, cluster.in_use, lambda: 0.0)
+    answers = node_answers.NodeAnswers(ready, cluster.book, cluster.in_use, claim_search.ENDLESS)
     assert answers.has_wishes
     assert [answer.rating for answer in answers.of(NODES.items())] == [7, 8]

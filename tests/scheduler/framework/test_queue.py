@@ -62,6 +62,33 @@ def test_a_pod_that_is_changed_keeps_its_backoff() -> None:
     assert waiting.pop(102.1) is after
 
 
+def test_who_waits_for_longer_comes_before_its_equals_however_late_it_is_woken() -> None:
+    """What counts is when each came, or was refused last, and not when something woke it."""
+    several = inventory.load([node("a"), *(pod(name) for name in ("a", "b", "c"))]).pending
+    first, second, third = several
+    waiting = queue.Queue()
+    waiting.failed(second, 100.0)
+    waiting.failed(first, 110.0)
+    waiting.add(third, 120.0)
+    waiting.wake(lambda _: True, 130.0)
+
+    assert [waiting.pop(130.0) for _ in several] == [second, first, third]
+
+
+def test_who_was_refused_again_comes_after_its_equals() -> None:
+    """Or one that no event helps would have its turn first each time."""
+    several = inventory.load([node("a"), pod("a"), pod("b")]).pending
+    first, second = several
+    waiting = queue.Queue()
+    for place, each in enumerate(several):
+        waiting.add(each, float(place))
+    assert waiting.pop(2.0) is first
+    waiting.failed(first, 3.0)
+    waiting.wake(lambda _: True, 20.0)
+
+    assert [waiting.pop(20.0) for _ in several] == [second, first]
+
+
 def popped(*, across: bool) -> list[str]:
     """The order of an old pod, a fronted one, and a fronted one of a low priority."""
     bodies = [

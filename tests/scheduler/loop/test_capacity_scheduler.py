@@ -98,7 +98,7 @@ def test_a_namespace_that_borrows_is_not_brought_below_its_minimum() -> None:
     scene.put(clusters.pod("a0", cpu="2", namespace="a", priority=9))
     assert scene.preempted() == set()
     assert "Insufficient cpu" in scene.messages["a0"]
-    scene.put(clusters.pod("a1", cpu="1", namespace="a", priority=9))
+    scene.put(clusters.pod("a1", cpu="1", namespace="a", priority=10))
     assert len(scene.preempted()) == 1
 
 

@@ -116,7 +116,7 @@ class Cluster:
             self.job = dataclasses.replace(self.job, reservation="j-1")
         elif isinstance(action, OpenReservation):
             killed = self._write()
-            self._change(closed=False, opened=self.now, expires=self.now + room.GIVEN)
+            self._change(closed=False, opened=action.since, expires=self.now + room.GIVEN)
         else:
             assert isinstance(action, EvictPod)
             killed = self._write()

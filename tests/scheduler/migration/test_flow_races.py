@@ -8,7 +8,9 @@ import pytest
 
 from koordlet.scheduler.migration import flow
 from koordlet.scheduler.migration.job import Phase
+from koordlet.scheduler.objects.eviction_marks import Leaving
 from koordlet.scheduler.objects.pods import OwnerReference
+from koordlet.scheduler.reservation.spec import Phase as ReservationPhase
 from tests.scheduler.migration.test_flow import REFERENCES, Cluster, pod
 
 
@@ -33,6 +35,44 @@ def test_a_replacement_that_was_placed_elsewhere_ends_the_job(drawn: str) -> Non
     ended = cluster.play(3)
     assert ended.status.phase is Phase.SUCCEEDED
     assert ended.status.message == 'Pod "d/web-9" is ready on node "n3"'
+
+
+@pytest.mark.parametrize("ends", [1, 350])
+def test_a_replacement_elsewhere_that_takes_long_to_be_ready_ends_the_job(ends: int) -> None:
+    """The room is opened anew meanwhile, for longer: who came after the first time still came."""
+    cluster = Cluster()
+    cluster.replaces = False
+    while not cluster.evicted:
+        cluster.step()
+        cluster.turn()
+    ending = cluster.pods["web-1"] = pod("web-1", "u-1", on="n1")
+    ending.terminating = True
+    slow = cluster.pods["web-2"] = pod("web-2", "u-2", on="n3", at=cluster.now)
+    for second in range(400):
+        cluster.step()
+        cluster.now += 1
+        if second == ends:
+            del cluster.pods["web-1"]
+    slow.ready = True
+    assert cluster.play(3).status.phase is Phase.SUCCEEDED
+
+
+def test_a_replacement_that_came_before_the_room_of_a_deleted_pod_was_open_ends_the_job() -> None:
+    """A user was faster than the scheduler: the pod ends, and the next one waits for the room."""
+    cluster = Cluster()
+    cluster.replaces = cluster.evicts = cluster.places = False
+    cluster.play(3)
+    cluster.pods["web-1"].terminating = True
+    cluster.pods["web-1"].leaving = Leaving("", "", cluster.now)
+    cluster.pods["web-2"] = pod("web-2", "u-2", at=cluster.now)
+    cluster.now += 5
+    room = dataclasses.replace(cluster.rooms["j-1"], node="n2", phase=ReservationPhase.AVAILABLE)
+    cluster.rooms["j-1"] = room
+    while cluster.rooms["j-1"].closed:
+        cluster.step()
+        cluster.now += 1
+    cluster.replaces = True
+    assert cluster.play(10).status.phase is Phase.SUCCEEDED
 
 
 def test_nobody_is_evicted_before_the_watch_shows_that_the_room_is_open() -> None:

@@ -135,7 +135,7 @@ def test_opening_lets_the_replacement_in_for_long_enough() -> None:
     held = room.read(made)
     assert (held.closed, held.ends_soon(NOW), held.job) == (True, True, "j")
     assert held.controller == ("shop", "ReplicaSet", "web")
-    opened = room.read(merging.merge(made, room.opening(NOW)))
+    opened = room.read(merging.merge(made, room.opening(NOW, NOW)))
     assert (opened.closed, opened.opened, opened.expires) == (False, NOW, NOW + room.GIVEN)
     assert not opened.ends_soon(NOW)
     assert opened.ends_soon(NOW + room.GIVEN - room.LEAST + 1)
