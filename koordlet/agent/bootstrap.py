@@ -18,7 +18,7 @@ from pathlib import Path
 
 from koordlet.agent import sources as agent_sources
 from koordlet.agent import tick
-from koordlet.config import examiner, file_source, last_answer, parcel, sourced
+from koordlet.config import built_in, examiner, file_source, last_answer, parcel, sourced
 from koordlet.host import machine
 from koordlet.host.fs import root
 from koordlet.host.recording import roots
@@ -113,14 +113,17 @@ def _named_directory(path: str | None) -> str | None:
 def _known(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     """The same, from disk where the last start asked the same; ``ConfigError`` for a bad file."""
     question = examiner.question(args.config, os.environ, flags)
+    usual = built_in.answer(question)
+    if usual is not None:
+        return Start(config=usual)
     place = paths.current(getattr(args, "state_dir", None)).last_answer
     known = last_answer.load(place, question)
     if known is not None:
         return Start(config=known)
     config = examiner.answered(question)
     # The next start knows the default place, not what the file says.
-    usual = state_paths(args, config).last_answer == place
-    return Start(config=config, asked=question if usual else None)
+    at_place = state_paths(args, config).last_answer == place
+    return Start(config=config, asked=question if at_place else None)
 
 
 def _last_good(where: Path, flags: Mapping[str, object]) -> tuple[sourced.Effective | None, str]:

@@ -14,10 +14,8 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from koordlet.config import places, schema, sections
+from koordlet.config import parcel, places, schema, sections
 from koordlet.model.record import dataclass
-
-PREFIX = "KOORDLET_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Field:
     @property
     def variable(self) -> str:
         """``KOORDLET_STATE__HANDOVER_SECONDS``."""
-        return PREFIX + "__".join(_screaming(str(part)) for part in self.loc)
+        return parcel.PREFIX + "__".join(_screaming(str(part)) for part in self.loc)
 
 
 @functools.cache

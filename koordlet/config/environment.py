@@ -12,13 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from koordlet.config import catalog, layers, problems
+from koordlet.config import catalog, layers, parcel, problems
 from koordlet.model import errors
-
-#: Not ours to judge: the command line's own.
-COMMAND_LINE = frozenset({"KOORDLET_ROOT", "KOORDLET_CONFIG"})
-#: Not configuration: test switches and handles.
-IGNORED_PREFIXES = ("KOORDLET_K8S_", "KOORDLET_RDT_", "KOORDLET_TEST_")
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True}
 _WORDS |= {"false": False, "no": False, "off": False, "0": False}
@@ -28,7 +23,7 @@ def layer(env: Mapping[str, str]) -> layers.Layer:
     """The values that the environment sets; unknown variables raise ``ConfigError``."""
     built = layers.Layer(layers.Name.ENVIRONMENT)
     refused: list[errors.ConfigError] = []
-    names = sorted(name for name in env if name.startswith(catalog.PREFIX) and _ours(name))
+    names = sorted(filter(parcel.is_variable, env))
     known = {field.variable: field for field in catalog.fields()} if names else {}
     for name in names:
         field = known.get(name)
@@ -46,10 +41,6 @@ def layer(env: Mapping[str, str]) -> layers.Layer:
             built.put(field.loc, typed(field, env[name]), name)
     problems.raise_any(refused, "environment")
     return built
-
-
-def _ours(name: str) -> bool:
-    return name not in COMMAND_LINE and not name.startswith(IGNORED_PREFIXES)
 
 
 def typed(field: catalog.Field, text: str) -> object:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from koordlet.config import places
+from koordlet.config import address, places
 from koordlet.kubeapi import labels
 from koordlet.model import cpuset, quantity, slices
 
@@ -34,14 +34,12 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 _RESOURCE = re.compile(
     r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z0-9]([\w.-]*\w)?\Z", re.ASCII
 )
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 #: ``sun_path`` of a Unix socket holds 108 bytes with the terminating NUL.
 _MAX_SOCKET_PATH = 107
 _MAX_NAME = 253
 _MAX_PATH = 4095
-_MAX_PORT = 65535
 
 
 def refuse(message: str, fix: str = "", at: tuple[str | int, ...] = ()) -> NoReturn:
@@ -145,11 +143,6 @@ def _is_path(text: str) -> bool:
     return not _CONTROL.search(text) and len(text) <= _MAX_PATH
 
 
-def _is_address(text: str) -> bool:
-    match = _ADDRESS.match(text)
-    return match is not None and int(match["port"]) <= _MAX_PORT
-
-
 def _socket(value: object) -> str:
     text: str = _directory(value)
     if len(text.encode(errors="replace")) > _MAX_SOCKET_PATH:
@@ -174,7 +167,7 @@ _directory = _spelled(
 )
 _address = _spelled(
     "an address",
-    _is_address,
+    address.is_one,
     "not HOST:PORT",
     'write it like "127.0.0.1:9316" or "[::1]:9316"; "0.0.0.0:9316" is every address',
 )

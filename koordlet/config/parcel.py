@@ -17,6 +17,10 @@ from koordlet.model.record import dataclass
 
 #: Of the environment, all that the configuration looks at begins so.
 PREFIX = "KOORDLET_"
+#: Not ours to judge: the command line's own.
+COMMAND_LINE = frozenset({"KOORDLET_ROOT", "KOORDLET_CONFIG"})
+#: Not configuration: test switches and handles.
+IGNORED_PREFIXES = ("KOORDLET_K8S_", "KOORDLET_RDT_", "KOORDLET_TEST_")
 
 Answer = sourced.Effective | errors.ConfigError
 
@@ -31,6 +35,12 @@ class Question:
     flags: Mapping[str, object]
     #: The file had content before: that it has none now is no request for the defaults.
     kept: bool = False
+
+
+def is_variable(name: str) -> bool:
+    """True if a variable of the environment is configuration, or is meant to be."""
+    ignored = name in COMMAND_LINE or name.startswith(IGNORED_PREFIXES)
+    return name.startswith(PREFIX) and not ignored
 
 
 def of_question(asked: Question) -> bytes:

@@ -11,7 +11,7 @@ without surfaces has. They are needed while a file is read, and these records ev
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from koordlet.config import places
@@ -72,6 +72,14 @@ def changes(
             yield from changes(before, after, loc, at_start=at_start or starts)
         elif before != after:
             yield places.dotted(loc), at_start or starts
+
+
+def changed(section: Section, loc: Sequence[str], value: object) -> Section:
+    """The section with another value at a place, which is named as in the file."""
+    at = section.aliases.index(loc[0])
+    values = list(section.values().values())
+    values[at] = changed(values[at], loc[1:], value) if loc[1:] else value
+    return type(section)(values)
 
 
 def document(value: object) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from koordlet.agent import bootstrap
-from koordlet.config import last_answer
+from koordlet.config import last_answer, places, sourced
 from koordlet.host.cgroup import hierarchies
 from koordlet.host.fs import root
 from koordlet.model import cgroup, errors
@@ -78,6 +78,21 @@ def test_a_start_like_the_last_one_validates_nothing(place: Place) -> None:
 
     assert (again.config, again.asked) == (first.config, None)
     assert other.asked is not None, "another question"
+
+
+def test_a_start_without_a_file_validates_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing to keep of it; a variable is validated."""
+    monkeypatch.setattr(places, "DEFAULT_PATH", str(tmp_path / "none.yaml"))
+    args = argparse.Namespace(config=None, state_dir=str(tmp_path))
+    observing = {"mode": sourced.Flag("observe", "--observe")}
+    start = bootstrap.start(args, observing)
+    monkeypatch.setenv("KOORDLET_LOG__LEVEL", "error")
+    other = bootstrap.start(args, observing)
+
+    assert (start.config.config.mode, start.configured, start.asked) == ("observe", True, None)
+    assert (other.config.config.log.level, other.asked is None) == ("error", False)
 
 
 def test_an_answer_is_not_kept_where_no_start_looks(place: Place) -> None:

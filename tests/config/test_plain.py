@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -83,3 +83,12 @@ def test_changes() -> None:
         ("node.labels", False),
         ("kube.context", True),
     ]
+
+
+def test_a_value_is_changed_where_the_file_has_it() -> None:
+    """Everything beside it stays, and so does the section that it was made of."""
+    before = schema.defaults()
+    after = plain.changed(cast("plain.Section", before), ["report", "http", "enabled"], value=False)
+
+    assert [*plain.changes(cast("plain.Section", before), after)] == [("report.http.enabled", True)]
+    assert (before.report.http.enabled, after.values()["report"].http.enabled) == (True, False)
