@@ -241,8 +241,8 @@ class Informer(Generic[Value]):
             raise
         finally:
             await watch.aclose()
-        # A server that ends every watch at once must not be asked a thousand times a second. Where it
-        # told something, the next watch tells what came meanwhile.
+        # A server that ends every watch at once must not be asked a thousand times a second: where
+        # it told something, the next watch tells what came meanwhile.
         if asyncio.get_running_loop().time() - started < 1:
             raise refusals.Unavailable("the watch was closed at once", culprit=str(self.kind))
 
