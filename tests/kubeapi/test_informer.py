@@ -312,3 +312,40 @@ async def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
             await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
         assert fault.times == 0
         assert [type(error) for error in waits] == [refusals.Gone] * 4
+
+
+@pytest.mark.parametrize("verb", list(objects.Verb))
+async def test_a_watch_that_ends_at_once_after_each_event_is_no_storm_of_watches(
+    verb: objects.Verb,
+) -> None:
+    """A proxy cuts them: each is followed by a wait, and what was told is taken in."""
+    waits: list[refusals.ObjectsError] = []
+
+    class Noted(informer.Pace):
+        def wait(self, failures: int, error: refusals.ObjectsError, chance: float) -> float:
+            waits.append(error)
+            return super().wait(failures, error, chance * 0)
+
+    class Cutting:
+        watches = 0
+
+        async def list(self, *_: Any, **__: Any) -> AsyncGenerator[objects.Page, None]:
+            yield objects.Page((), "1")
+
+        async def watch(self, _: Any, since: str, **__: Any) -> AsyncGenerator[objects.Change]:
+            self.watches += 1
+            if self.watches == 4:
+                await asyncio.Event().wait()
+            told = str(int(since) + 1)
+            meta = {"name": "a", "uid": "u", "resourceVersion": told}
+            yield objects.Change(verb, {"metadata": meta, "spec": {"color": told}}, told)
+
+    store: Any = Cutting()
+    source = informer.Informer(store, kinds.RESERVATIONS, color, pace=Noted(first_seconds=0.01))
+    task = asyncio.create_task(source.run())
+    await deadline.comes(lambda: store.watches == 4)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert len(waits) == 3
+    changes = verb in {objects.Verb.ADDED, objects.Verb.MODIFIED}
+    assert (source.get("a") is not None) is changes

@@ -186,6 +186,7 @@ class JobWriter:
                 policy=job.policy or known.policy or self._settings.policy,
                 grace_seconds=job.grace_seconds,
                 evict_only=known.evict_only,
+                attempts=1,
             )
         )
         in_vain = not result.evicted and result.reason != "Gone"

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import objects
+from koordlet.kubeapi import objects, refusals
 from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.loop import descheduler
+from koordlet.scheduler.migration import job
 from tests.kit import deadline, schedulers
 from tests.kit.migration_scene import APP, JOBS, scene, settings, working
 from tests.kit.schedulers import OWNER
@@ -55,7 +56,7 @@ async def test_a_job_that_is_over_before_its_making_was_answered_holds_its_pod_n
             )  # fmt: skip
             known = made.migrations
             moving = asyncio.ensure_future(known.move(proposal))
-            await deadline.comes(lambda: any(not job.active for job in known.jobs()))
+            await deadline.comes(lambda: any(not each.active for each in known.jobs()))
             await cluster.world.store.delete(objects.Ref(JOBS, first))
             await deadline.comes(lambda: not known.held(resident))
             store.over.set()
@@ -95,3 +96,39 @@ def test_many_jobs_by_hand_are_judged_by_one_picture_of_the_cluster(
             assert 1 <= made <= 4
 
     schedulers.run(body())
+
+
+class RefusingServer:
+    """A client whose server refuses evictions, whatever the budgets that are watched say."""
+
+    def __init__(self, store: objects.Objects) -> None:
+        self._store, self.asked = store, 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else as it is."""
+        return getattr(self._store, name)
+
+    async def evict(self, pod: objects.Ref, **_: Any) -> None:
+        """A budget was used up a moment ago."""
+        self.asked += 1
+        raise refusals.TooMany("used up", culprit=str(pod), retry_after=60.0)
+
+
+async def test_a_job_whose_eviction_the_server_refuses_says_so_and_ends_when_somebody_ends_it(
+    ram: Path,
+) -> None:
+    """It asks again at its own pace: one that waited for the server would be deaf meanwhile."""
+    async with scene(ram, over_http=False, runs=False) as cluster:
+        client = RefusingServer(cluster.world.client)
+        store: Any = client
+        async with working(dataclasses.replace(cluster.world, client=store)):
+            name = await cluster.ask()
+
+            def refused(known: Mapping[str, Any]) -> bool:
+                return bool(known[name].get("status", {}).get("reason") == "FailedEvict")
+
+            await cluster.world.until(refused, JOBS)
+            ended = objects.Merge({"metadata": {"annotations": {job.ABORT: "true"}}})
+            await cluster.world.store.patch(objects.Ref(JOBS, name), ended)
+            await cluster.job(name, "Aborted")
+            assert client.asked == 1
