@@ -14,7 +14,7 @@ from koordlet.host.fs import descriptors, root
 from koordlet.host.process import oom_scores
 from koordlet.host.resctrl import reader as resctrl_reader
 from koordlet.host.topology import discovery, kernel_work
-from koordlet.model import absence, cgroup, knob, pod, snapshot
+from koordlet.model import absence, cgroup, cpuset, knob, pod, snapshot
 from koordlet.model import topology as shapes
 
 if typing.TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Observer:
         #: The last look at groups, and what it was asked for.
         self._asked: tuple[object, ...] = ()
         self._groups: Mapping[str, cgroup.Group] = {}
+        self._met: Mapping[str, cgroup.Group] = {}
         self._follower = followed.Follower()
         #: Whether all of them were there: what is not may come where nobody looks.
         self._complete = False
@@ -71,6 +72,8 @@ class Observer:
         self._online = self._read_online()
         #: CPUs that were offline at some time since the start.
         self._went_offline = self.topology.offline
+        #: v1: by group at the top, the online CPUs that it lacked when it was first seen.
+        self._lacked: Mapping[str, cpuset.CPUSet] = {}
         self._mount()
         self.resctrl.refresh(self.topology)
 
@@ -186,6 +189,8 @@ class Observer:
         if full and self._hotplugged():
             # While the groups were read: they have CPUs that the topology has no more, or not yet.
             groups = self._look(tuple(pods), tuple(also), full=True)
+        if groups is not self._met and not self.layout.unified("cpuset"):
+            self._meet(groups)
         if full or not self.steers:
             last = self._kernel_work
             self._kernel_work = kernel_work.read(self.host, last) if self.steers else {}
@@ -208,7 +213,18 @@ class Observer:
             kernel_work=self._kernel_work,
             oom_scores=self.oom_scores.look(now.at, self.layout, groups),
             went_offline=self._went_offline,
+            lacked=self._lacked,
         )
+
+    def _meet(self, groups: Mapping[str, cgroup.Group]) -> None:
+        self._met = groups
+        fresh = {
+            path: self.topology.online - cpus
+            for path, group in groups.items()
+            if "/" not in path and path not in self._lacked and (cpus := group.cpus())
+        }
+        if fresh:
+            self._lacked = {**self._lacked, **fresh}
 
     def block_devices(self, *, again: bool) -> blocks.Blocks:
         """The block devices; the same object while they say the same."""

@@ -155,6 +155,9 @@ class Snapshot:
     #: CPUs that were offline at some time since the agent started: v1 takes such a CPU out of every
     #: set for good, and that is nobody's wish.
     went_offline: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
+    #: Online CPUs that the groups at the top, and the root, lacked when the agent first saw them
+    #: (v1).
+    lacked: Mapping[str, cpuset.CPUSet] = field(default_factory=dict)
 
     #: Files that say where the kernel's own work runs, and their texts; empty where nobody asks.
     kernel_work: Mapping[str, str] = field(default_factory=dict)
@@ -214,9 +217,7 @@ class Snapshot:
         leaves those around it.
         """
         top, _, inside = path.partition("/")
-        around = None if self.layout.unified("cpuset") else self.groups.get(top if inside else "")
-        cpus = None if around is None else around.cpus()
-        return self.went_offline | (self.topology.online - cpus if cpus else cpuset.CPUSet())
+        return self.went_offline | self.lacked.get(top if inside else "", cpuset.CPUSet())
 
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""

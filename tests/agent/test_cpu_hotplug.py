@@ -84,6 +84,22 @@ def test_what_another_program_took_out_of_one_set_stays_out() -> None:
     life.teardown()
 
 
+def test_what_another_program_took_out_of_all_sets_stays_out() -> None:
+    """No CPU went while the agent ran: what it finds in every set now is somebody's wish."""
+    life = OnV1()
+    life.begin(threads=1)
+    life.arrive(kind=qos.Qos.LSR, cpus=cpuset.CPUSet.parse("1,4"), count=None, priority=None)
+    pod, tier = KUBE.pod(KINDS[qos.Qos.LSR], "p1"), KUBE.tier(KINDS[qos.Qos.LSR])
+    for path, cpus in ((pod, b"1"), (tier, b"0-3"), (KUBE.tier(qos.KubeQos.BEST_EFFORT), b"0-3")):
+        life.host.write(life.host.at(f"{trees.top('v1')}/{path}/cpuset.cpus"), cpus)
+    life.host.write(life.host.at(f"{trees.top('v1')}/{KUBE.root}/cpuset.cpus"), b"0-3")
+    assert life.who is not None
+    life.who.restore()
+    assert str(life.host.affinity(life.lodgers["p1"].pid)) == "1"
+
+    life.teardown()
+
+
 def test_a_group_that_was_born_in_a_wider_set() -> None:
     """The tier around it is not taken back below what the kernel lets it have."""
     _life(
