@@ -217,7 +217,9 @@ def configure(
             _clean,
             _render_console if _readable(form, target) else _render_json,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
         logger_factory=lambda *_: sink,
         # Not cached: a reload changes the level of loggers that exist already.
         cache_logger_on_first_use=False,
@@ -238,10 +240,6 @@ def _readable(form: Format, stream: TextIO) -> bool:
         return stream.isatty()
     except (OSError, ValueError):
         return False
-
-
-def _number(level: Level) -> int:
-    return logging.getLevelNamesMapping()[level.upper()]
 
 
 _Event = MutableMapping[str, Any]

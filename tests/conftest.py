@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches, and a directory that costs no disk.
+"""What all tests share: how hypothesis searches, coroutines, a directory that costs no disk.
 
 An example's wall time says how busy the machine is, not whether the code is right, so there are no
 deadlines: what must be fast is a benchmark. A failure prints how to repeat it; the seed at the top
@@ -7,6 +7,8 @@ of a run repeats all of it (``--hypothesis-seed``).
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import random
 import tempfile
@@ -15,6 +17,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.kit import deadline
 
 # The same examples each time: an ordinary run never fails by chance; the soak is random.
 hypothesis.settings.register_profile("ordinary", deadline=None, print_blob=True, derandomize=True)
@@ -33,6 +37,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """What to type to run the same search again."""
     return f"hypothesis: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in a loop of its own, within a deadline."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    fixtures = {name: pyfuncitem.funcargs[name] for name in wanted}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**fixtures), 2 * deadline.PATIENCE))
+    return True
 
 
 @pytest.fixture

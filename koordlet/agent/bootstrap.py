@@ -84,7 +84,7 @@ def start(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     if isinstance(bare, errors.ConfigError):
         raise refused
     chosen = getattr(args, "state_dir", None) or bare.config.state.dir
-    where = _default_paths(chosen or _named_directory(args.config)).last_config
+    where = paths.current(chosen or _named_directory(args.config)).last_config
     last, instead = _last_good(where, flags)
     if last is not None:
         return Start(config=last, refused=refused, instead=instead)
@@ -113,7 +113,7 @@ def _named_directory(path: str | None) -> str | None:
 def _known(args: argparse.Namespace, flags: Mapping[str, object]) -> Start:
     """The same, from disk where the last start asked the same; ``ConfigError`` for a bad file."""
     question = examiner.question(args.config, os.environ, flags)
-    place = _default_paths(getattr(args, "state_dir", None)).last_answer
+    place = paths.current(getattr(args, "state_dir", None)).last_answer
     known = last_answer.load(place, question)
     if known is not None:
         return Start(config=known)
@@ -194,11 +194,7 @@ def newest(where: root.HostRoot) -> float:
 
 def state_paths(args: argparse.Namespace, config: sourced.Effective) -> paths.Paths:
     """Choose where the agent's own files are."""
-    return _default_paths(getattr(args, "state_dir", None) or config.config.state.dir)
-
-
-def _default_paths(directory: str | None) -> paths.Paths:
-    return paths.choose(os.environ, root=os.geteuid() == 0, state_dir=directory)
+    return paths.current(getattr(args, "state_dir", None) or config.config.state.dir)
 
 
 def unreadable(where: Path, error: OSError) -> errors.HostError:

@@ -107,7 +107,7 @@ def scheduler_socket(config: schema.Config, where: paths.Paths | None = None) ->
     if not config.scheduler.run:
         return config.scheduler.socket
     if where is None:
-        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=config.state.dir)
+        where = paths.current(config.state.dir)
     return str(where.scheduler_socket)
 
 

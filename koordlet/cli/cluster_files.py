@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import time
 from typing import Any
 
@@ -61,7 +60,7 @@ def read(args: argparse.Namespace) -> Bodies:
 def _of_standalone(state_dir: str | None) -> Bodies:
     from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
 
-    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=state_dir)
+    where = paths.current(state_dir)
     with rpc_client.MovesClient(where.scheduler_socket) as client:
         return [json.loads(spelled) for spelled in client.objects()]
 

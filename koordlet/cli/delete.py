@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from koordlet.cli import options, output, reservations
 from koordlet.kubeapi import refusals
@@ -62,6 +61,6 @@ def _delete_quota(args: argparse.Namespace) -> None:
         )
     from koordlet.rpc import client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
 
-    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    where = paths.current(args.state_dir)
     with client.PlacingClient(where.scheduler_socket) as asking:
         asking.delete_quota(args.name, force=args.force)

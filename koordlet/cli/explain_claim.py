@@ -7,16 +7,12 @@ import argparse
 from koordlet.cli import claims, options, output, scheduler_documents
 
 HELP = "which nodes have devices for a claim, and which rule leaves none on the others"
-_OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http"
-    f" (default: {scheduler_documents.ADDRESS})"
-}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="NAME", help="of the claim, or NAMESPACE/NAME")
-    options.declare(parser, _OPTIONS)
+    options.declare(parser, scheduler_documents.OPTIONS)
     options.output(parser, ("table", "json"))
 
 

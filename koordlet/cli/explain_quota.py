@@ -7,16 +7,12 @@ import argparse
 from koordlet.cli import options, output, quotas, scheduler_documents
 
 HELP = "how each number of a quota's runtime came about"
-_OPTIONS = {
-    "--address ADDRESS": "HOST:PORT of the scheduler's --http"
-    f" (default: {scheduler_documents.ADDRESS})"
-}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", metavar="NAME", help="of the quota")
-    options.declare(parser, _OPTIONS)
+    options.declare(parser, scheduler_documents.OPTIONS)
     options.output(parser, ("table", "json"))
 
 

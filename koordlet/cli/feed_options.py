@@ -7,7 +7,6 @@ Does not cover: asking (``koordlet.client``).
 from __future__ import annotations
 
 import argparse
-import os
 import typing
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -42,8 +41,7 @@ def address(args: argparse.Namespace, *, scheduler: bool = False) -> str:
     """Whom to ask."""
     if args.address:
         return str(args.address)
-    root = os.geteuid() == 0
-    where = paths.choose(os.environ, root=root, state_dir=args.state_dir).socket
+    where = paths.current(args.state_dir).socket
     return f"unix:{where.parent / SCHEDULER_SOCKET if scheduler else where}"
 
 

@@ -137,7 +137,9 @@ def judge(bodies: Sequence[Body]) -> tuple[list[NodeView], list[Difference]]:
             problems[problem].append(f"node {name}")
         for subject, problem in _unreadable(node, pods[name]):
             problems[problem].append(subject)
-        nodes.append(NodeView(name, _classes(pods[name]), _set(slo), slo.source))
+        rows = strategies_json.rows(slo)
+        configured = {key: value for key, value, origin in rows if origin != "default"}
+        nodes.append(NodeView(name, _classes(pods[name]), configured, slo.source))
     findings += [Difference("broken", _names(who), what) for what, who in problems.items()]
     findings += _keys("pod key", by_kind["Pod"])
     findings += _keys("node key", by_kind["Node"])
@@ -167,10 +169,6 @@ def _unreadable(node: Body, pods: Iterable[Body]) -> Iterator[tuple[str, str]]:
         except ValueError as error:
             problems = (str(error),)
         yield from ((subject, problem) for problem in problems)
-
-
-def _set(slo: nodeslo.NodeSlo) -> dict[str, object]:
-    return {key: value for key, value, origin in strategies_json.rows(slo) if origin != "default"}
 
 
 def _classes(pods: Iterable[Body]) -> dict[str, int]:

@@ -80,7 +80,7 @@ def _tell(args: argparse.Namespace, progress: Document) -> None:
 def _client(args: argparse.Namespace) -> rpc_client.MovesClient:
     from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
 
-    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    where = paths.current(args.state_dir)
     return rpc_client.MovesClient(where.scheduler_socket)
 
 

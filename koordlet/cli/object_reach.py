@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -108,7 +107,7 @@ class ObjectReach:
     def _submitted(self, body: Document) -> str:
         from koordlet.rpc import client as rpc_client  # noqa: PLC0415 -- gRPC: 70 ms of a `--help`
 
-        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=self._state_dir)
+        where = paths.current(self._state_dir)
         with rpc_client.PlacingClient(where.scheduler_socket) as client:
             (taken,) = client.submit([json.dumps(body)])
         if taken.error:

@@ -73,12 +73,17 @@ def count(text: str) -> int:
     return value
 
 
+def number(text: str) -> float:
+    """A number; what is none is below every bound."""
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
 def seconds(text: str) -> float:
     """A span of time, at most 31 years: NaN and infinity would last for ever."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = number(text)
     if not 0 <= value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"from 0 to {_MOST_SECONDS} seconds, not {text!r}")
     return value
@@ -94,10 +99,7 @@ def _address(text: str) -> str:
 
 def _moment(text: str) -> float:
     """Seconds since 1970; NaN, infinity and years of five digits are no time of a machine."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = number(text)
     if not 0 <= value <= moment.LAST:
         raise argparse.ArgumentTypeError(f"not a time in Unix seconds: {text!r}")
     return value

@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
@@ -56,7 +55,7 @@ class Reach:
     def __init__(self, args: argparse.Namespace) -> None:
         self._kubeconfig: str | None = args.kubeconfig
         self._context = args.context
-        where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+        where = paths.current(args.state_dir)
         self._socket: Path = _named(getattr(args, "address", None)) or where.scheduler_socket
 
     def create(self, body: Body, token: str) -> Body:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     bodies = [body for path in args.file for body in manifests.load(path)]
     if not bodies:
         raise errors.ConfigError("no objects", culprit=args.file[0])
-    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    where = paths.current(args.state_dir)
     socket = Path(args.socket) if args.socket else where.scheduler_socket
     with rpc_client.PlacingClient(socket) as client:
         taken = client.submit([json.dumps(body, default=str) for body in bodies])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -190,7 +189,7 @@ def run(args: argparse.Namespace) -> int:
             "--enable-admission-plugins is for --standalone: a cluster's API server admits pods",
             fix="leave it out, and enable the plugins there",
         )
-    where = paths.choose(os.environ, root=os.geteuid() == 0, state_dir=args.state_dir)
+    where = paths.current(args.state_dir)
     # A pod that comes makes many objects that stay, and hardly a cycle.
     gc.set_threshold(YOUNG_OBJECTS)
     asyncio.run(

@@ -16,6 +16,7 @@ from koordlet.model import errors
 
 #: Where a scheduler listens when nothing else is configured (``koordlet scheduler --http``).
 ADDRESS = "127.0.0.1:9317"
+OPTIONS = {"--address ADDRESS": f"HOST:PORT of the scheduler's --http (default: {ADDRESS})"}
 _TIMEOUT = 10.0
 _MOST = 64 << 20
 

@@ -96,10 +96,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = options.number(text)
     if not 0.5 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"from 0.5 to 3600 seconds, not {text!r}")
     return value

@@ -254,14 +254,12 @@ def _comments(module: str) -> Mapping[tuple[str, str], str]:
     for section in (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)):
         for field in section.body:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                above = itertools.takewhile(_is_comment, reversed(lines[: field.lineno - 1]))
+                above = itertools.takewhile(
+                    lambda line: line.startswith("#:"), reversed(lines[: field.lineno - 1])
+                )
                 words = [line.removeprefix("#:").strip() for line in above]
                 comments[section.name, field.target.id] = " ".join(reversed(words))
     return comments
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith("#:")
 
 
 def _recorded(value: object) -> object:

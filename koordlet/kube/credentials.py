@@ -161,7 +161,7 @@ class Credentials:
     def _check(self) -> ServerAccess:
         try:
             settings = self._settings
-            if settings is None or self._stale(settings):
+            if settings is None or not self._lasts(settings, 2 * CHECK_SECONDS):
                 # Before they are read: what changes meanwhile is seen at the next look.
                 before = _marks(_files(self._source))
                 settings = self._settings = _load(self._source)
@@ -175,10 +175,6 @@ class Credentials:
             raise refusals.Unauthorized(
                 _why(error), culprit=self._name, fix=_fix(self._source)
             ) from error
-
-    def _stale(self, settings: ServerSettings) -> bool:
-        """Whether a file has changed, or what a plugin gave runs out before the next look."""
-        return not self._lasts(settings, 2 * CHECK_SECONDS)
 
     def _lasts(self, settings: ServerSettings, seconds: float = 0.0) -> bool:
         """Whether they are good for so long, as far as is known."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 
-from koordlet.model import quantity, quantity_text
+from koordlet.model import qos, quantity, quantity_text
 
 Amounts = Mapping[str, int]
 
@@ -24,6 +24,12 @@ BATCH_CPU = "kubernetes.io/batch-cpu"
 BATCH_MEMORY = "kubernetes.io/batch-memory"
 MID_CPU = "kubernetes.io/mid-cpu"
 MID_MEMORY = "kubernetes.io/mid-memory"
+
+#: The resources that stand for CPU and memory of nodes in bands of their own.
+BY_BAND: Mapping[qos.Band, Mapping[str, str]] = {
+    qos.Band.BATCH: {CPU: BATCH_CPU, MEMORY: BATCH_MEMORY},
+    qos.Band.MID: {CPU: MID_CPU, MEMORY: MID_MEMORY},
+}
 
 NONE: Amounts = {}
 

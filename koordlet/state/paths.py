@@ -5,6 +5,7 @@ Covers: the layout below the state directories. Does not cover: kernel paths (``
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -88,3 +89,8 @@ def choose(env: Mapping[str, str], *, root: bool, state_dir: str | None) -> Path
     state = Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "koordlet"
     run = Path(env["XDG_RUNTIME_DIR"]) / "koordlet" if env.get("XDG_RUNTIME_DIR") else state / "run"
     return Paths(run=run, lib=state, log=state / "log")
+
+
+def current(state_dir: str | None) -> Paths:
+    """The choice for this process: its user, its environment."""
+    return choose(os.environ, root=os.geteuid() == 0, state_dir=state_dir)

@@ -21,7 +21,7 @@ from koordlet.agent import claim_record
 from koordlet.model import pod
 from koordlet.state import disk
 from tests.kit import deadline, needs
-from tests.kit.claim_scene import LS, Scene, make, play, using
+from tests.kit.claim_scene import LS, Scene, claim_node, make, using
 from tests.kit.prepared_claims import claim, result, status
 
 
@@ -68,10 +68,9 @@ async def two_claims(scene: Scene) -> None:
     await make(scene, status("b", result("numa-0", cpu="1")))
 
 
-def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> None:
+async def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> None:
     """The kubelet is told the cause, nothing is taken; with room again the next attempt has all."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(small) as scene:
         await two_claims(scene)
         async with scene.agent() as driver:
             assert await scene.ask("Prepare", "a") == {"a": ""}
@@ -90,13 +89,10 @@ def test_a_full_disk_refuses_to_prepare_and_never_to_unprepare(small: Path) -> N
             assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
 
-    play(small, body)
 
-
-def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
+async def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
     """A disk that hangs: both verbs wait for it; a kill right after the answer costs nothing."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         await two_claims(scene)
         async with scene.agent():
             with Slow(scene) as slow:
@@ -119,13 +115,10 @@ def test_no_answer_comes_before_the_record_is_on_disk(ram: Path) -> None:
         async with scene.agent():
             assert scene.holds() == {}
 
-    play(ram, body)
 
-
-def test_a_disk_that_hangs_for_too_long_refuses_to_prepare(ram: Path) -> None:
+async def test_a_disk_that_hangs_for_too_long_refuses_to_prepare(ram: Path) -> None:
     """Before the kubelet's own deadline, so that the cause is in the pod's events."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         await two_claims(scene)
         async with scene.agent() as driver:
             with Slow(scene):
@@ -135,13 +128,10 @@ def test_a_disk_that_hangs_for_too_long_refuses_to_prepare(ram: Path) -> None:
                 assert (scene.holds(), driver.counted()["claims"]) == ({}, 0)
             assert await scene.ask("Prepare", "a") == {"a": ""}
 
-    play(ram, body)
 
-
-def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) -> None:
+async def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) -> None:
     """Its deadline passes while the disk hangs; a pod that shares the claim is served after it."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         await two_claims(scene)
         async with scene.agent():
             with Slow(scene) as slow:
@@ -163,13 +153,10 @@ def test_a_kubelet_that_waits_no_longer_leaves_nothing_in_the_record(ram: Path) 
         async with scene.agent():
             assert scene.holds() == {"claim/t/b": "1"}
 
-    play(ram, body)
 
-
-def test_a_disk_stuck_with_another_errand_keeps_a_claim_waiting(ram: Path) -> None:
+async def test_a_disk_stuck_with_another_errand_keeps_a_claim_waiting(ram: Path) -> None:
     """For as long as one that hangs, and what it refused once is not told as the cause."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         await two_claims(scene)
         async with scene.agent() as driver:
             assert scene.who is not None
@@ -190,53 +177,43 @@ def test_a_disk_stuck_with_another_errand_keeps_a_claim_waiting(ram: Path) -> No
                 assert "does not answer" in answers["b"]
                 assert scene.holds() == {"claim/t/a": "4-5"}
 
-    play(ram, body)
 
-
-def test_a_claim_that_is_held_again_is_answered_once_it_is_on_disk(ram: Path) -> None:
+async def test_a_claim_that_is_held_again_is_answered_once_it_is_on_disk(ram: Path) -> None:
     """No record has it, its pod runs, and the disk refuses; so it is when it was there before."""
-
-    async def body(scene: Scene) -> None:
-        async with scene.agent() as driver:
-            assert scene.who is not None
-            in_the_way = scene.who.checkpoints.directory / "dra_driver.json"
-            scene.sources.say(pods=(LS, using("a")))
-            await make(scene, status("a", result("numa-1", cpu="2")))
-            for _ in range(2):
-                in_the_way.unlink(missing_ok=True)
-                in_the_way.mkdir()
-                assert await scene.ask("Unprepare", "a") == {"a": ""}
-                assert scene.holds() == {}
-                driver.registered("")
-                await scene.passes()
-                assert scene.holds() == {"claim/t/a": "4-5"}
-                answers = await scene.ask("Prepare", "a")
-                assert "Is a directory" in answers["a"]
-                assert scene.holds() == {"claim/t/a": "4-5"}
-                in_the_way.rmdir()
-                assert await scene.ask("Prepare", "a") == {"a": ""}
-                assert on_disk(scene) == ["a"]
-
-    play(ram, body)
+    async with claim_node(ram) as scene, scene.agent() as driver:
+        assert scene.who is not None
+        in_the_way = scene.who.checkpoints.directory / "dra_driver.json"
+        scene.sources.say(pods=(LS, using("a")))
+        await make(scene, status("a", result("numa-1", cpu="2")))
+        for _ in range(2):
+            in_the_way.unlink(missing_ok=True)
+            in_the_way.mkdir()
+            assert await scene.ask("Unprepare", "a") == {"a": ""}
+            assert scene.holds() == {}
+            driver.registered("")
+            await scene.passes()
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            answers = await scene.ask("Prepare", "a")
+            assert "Is a directory" in answers["a"]
+            assert scene.holds() == {"claim/t/a": "4-5"}
+            in_the_way.rmdir()
+            assert await scene.ask("Prepare", "a") == {"a": ""}
+            assert on_disk(scene) == ["a"]
 
 
-def test_a_claim_is_known_to_be_on_disk_until_a_record_lacks_it(ram: Path) -> None:
+async def test_a_claim_is_known_to_be_on_disk_until_a_record_lacks_it(ram: Path) -> None:
     """Which of the later records the disk has written is not known before it says so."""
-
-    async def body(scene: Scene) -> None:
-        async with scene.agent():
-            assert scene.who is not None
-            record, kept = claim_record.ClaimRecord(scene.who, ()), claim("a")
-            known = []
-            for claims in ((kept,), (kept, claim("b")), (), (kept,)):
-                record.save("d", claims)
-                known.append(record.has(kept))
-                if claims == (kept,):
-                    assert await record.written(lambda: 0.0, 1.0) == ""
-                    assert record.has(kept)
-            assert known == [False, True, False, False]
-
-    play(ram, body)
+    async with claim_node(ram) as scene, scene.agent():
+        assert scene.who is not None
+        record, kept = claim_record.ClaimRecord(scene.who, ()), claim("a")
+        known = []
+        for claims in ((kept,), (kept, claim("b")), (), (kept,)):
+            record.save("d", claims)
+            known.append(record.has(kept))
+            if claims == (kept,):
+                assert await record.written(lambda: 0.0, 1.0) == ""
+                assert record.has(kept)
+        assert known == [False, True, False, False]
 
 
 class CountedDisk(disk.Disk):

@@ -16,16 +16,15 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.model import kubelet, pod
 from koordlet.rpc import dra_plugin
 from tests.kit import dying, prepared_claims, resctrl
-from tests.kit.claim_scene import LS, Scene, make, play, using
+from tests.kit.claim_scene import LS, claim_node, make, using
 from tests.kit.prepared_claims import result, status
 
 STATIC = kubelet.Kubelet(configuration=kubelet.Configuration(cpu_manager_policy="static"))
 
 
-def test_from_prepared_to_unprepared(ram: Path) -> None:
+async def test_from_prepared_to_unprepared(ram: Path) -> None:
     """Prepared: the container has the claim's CPUs, others are off them. Then all is as before."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.sources.say(pods=(LS, using("a")))
         async with scene.agent() as driver:
             before = scene.sets()
@@ -41,13 +40,10 @@ def test_from_prepared_to_unprepared(ram: Path) -> None:
             assert scene.sets() == before
             assert driver.counted()["claims"] == 0
 
-    play(ram, body)
 
-
-def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None:
+async def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None:
     """More than the device has left, an unknown claim, pods that nobody knows; then a good one."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.sources.say(pods=(LS, using("a", "b")))
         async with scene.agent() as driver:
             driver._clock = itertools.count(0.0, 5.0).__next__
@@ -65,13 +61,10 @@ def test_what_cannot_be_prepared_is_refused_and_costs_nothing(ram: Path) -> None
             assert await scene.ask("Prepare", "b") == {"b": ""}
             assert scene.holds() == {"claim/t/b": "1"}
 
-    play(ram, body)
 
-
-def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> None:
+async def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> None:
     """Its pod is known late, after another claim has been prepared and given back."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         late_pod = replace(using("b"), uid="uid-q", name="q", phase=pod.Phase.PENDING)
         scene.sources.say(pods=(LS, late_pod))
         await make(scene, status("a", result("numa-1", cpu="2")))
@@ -85,13 +78,10 @@ def test_a_claim_that_waits_for_its_pod_keeps_no_other_waiting(ram: Path) -> Non
             assert await waits == {"a": ""}
             assert scene.holds() == {"claim/t/a": "4-5"}
 
-    play(ram, body)
 
-
-def test_a_claim_outlives_its_agent(ram: Path) -> None:
+async def test_a_claim_outlives_its_agent(ram: Path) -> None:
     """Gone after preparing: the next agent holds the same CPUs from its first pass, and serves."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         # A claim of a pod that does not run yet is in the checkpoint alone.
         waiting = replace(using("a"), phase=pod.Phase.PENDING)
         scene.sources.say(pods=(LS, waiting))
@@ -108,13 +98,10 @@ def test_a_claim_outlives_its_agent(ram: Path) -> None:
         async with scene.agent():
             assert scene.holds() == {}
 
-    play(ram, body)
 
-
-def test_claims_are_compared_with_the_server_after_a_start(ram: Path) -> None:
+async def test_claims_are_compared_with_the_server_after_a_start(ram: Path) -> None:
     """One that is gone, one that is free, one of a running pod that no checkpoint has."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.sources.say(pods=(LS, using("gone", "free")))
         await make(scene, status("gone", result("numa-1", cpu="1")))
         await make(scene, status("free", result("numa-1", cpu="1")))
@@ -129,13 +116,12 @@ def test_claims_are_compared_with_the_server_after_a_start(ram: Path) -> None:
         async with scene.agent():
             assert scene.holds() == {"claim/t/lost": "4-6"}
 
-    play(ram, body)
 
-
-def test_a_claim_that_is_unprepared_before_it_is_compared_is_not_held_again(ram: Path) -> None:
+async def test_a_claim_that_is_unprepared_before_it_is_compared_is_not_held_again(
+    ram: Path,
+) -> None:
     """The kubelet ends a pod while an agent starts; the server says that it uses the claim."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.sources.say(pods=(LS, replace(using("a"), deleting=5.0)))
         await make(scene, status("a", result("numa-1", cpu="2")))
         async with scene.agent() as driver:
@@ -149,13 +135,10 @@ def test_a_claim_that_is_unprepared_before_it_is_compared_is_not_held_again(ram:
             await scene.passes()
             assert driver.counted()["claims"] == 0
 
-    play(ram, body)
 
-
-def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
+async def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
     """No new claim is prepared; the one that is keeps its CPUs, can end, and then nobody serves."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.sources.say(pods=(LS, using("a", "b")))
         await make(scene, status("a", result("numa-1", cpu="2")))
         async with scene.agent():
@@ -173,32 +156,27 @@ def test_a_static_policy_ends_the_offer_and_not_the_claims(ram: Path) -> None:
             await scene.passes()
             assert await scene.ask("Prepare", "b") == {"b": ""}
 
-    play(ram, body)
 
-
-def test_a_registration_is_in_force_until_the_kubelet_refuses_or_nobody_serves(ram: Path) -> None:
+async def test_a_registration_is_in_force_until_the_kubelet_refuses_or_nobody_serves(
+    ram: Path,
+) -> None:
     """Slices are written for it: each has its own number, so that they are read again."""
-
-    async def body(scene: Scene) -> None:
-        async with scene.agent() as driver:
-            numbers = []
-            for problem in ("", "", "bad version", ""):
-                driver.registered(problem)
-                numbers.append(driver.counted()["registration"])
-            assert numbers == [1, 2, 0, 4]
-            assert driver.health() == {"numa-0": "", "numa-1": ""}
-            scene.sources.say(kubelet=STATIC)
-            await scene.passes()
-            assert driver.counted()["registration"] == 0
-            assert driver.health() == {}
-
-    play(ram, body)
+    async with claim_node(ram) as scene, scene.agent() as driver:
+        numbers = []
+        for problem in ("", "", "bad version", ""):
+            driver.registered(problem)
+            numbers.append(driver.counted()["registration"])
+        assert numbers == [1, 2, 0, 4]
+        assert driver.health() == {"numa-0": "", "numa-1": ""}
+        scene.sources.say(kubelet=STATIC)
+        await scene.passes()
+        assert driver.counted()["registration"] == 0
+        assert driver.health() == {}
 
 
-def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
+async def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
     """The socket is tried again; the agent does everything else."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram) as scene:
         scene.folder = scene.folder / "none"
         async with scene.agent() as driver:
             [condition] = driver.conditions()
@@ -208,17 +186,14 @@ def test_a_directory_that_is_not_there_is_a_condition(ram: Path) -> None:
             [condition] = driver.conditions()
             assert "no such version" in condition.message
 
-    play(ram, body)
 
-
-def test_ways_of_a_claim_are_its_containers_alone(ram: Path) -> None:
+async def test_ways_of_a_claim_are_its_containers_alone(ram: Path) -> None:
     """CPUs and four ways of the cache beside them: a group with its thread, no other has its ways.
 
     A claim for more groups than there are is refused; unprepared, the group is gone and all ways
     are everybody's.
     """
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram, rdt="intel") as scene:
         scene.sources.say(pods=(LS, using("a")))
         host = scene.site.host
         async with scene.agent():
@@ -239,13 +214,10 @@ def test_ways_of_a_claim_are_its_containers_alone(ram: Path) -> None:
             assert resctrl.values(host, "LS") == before
             assert not host.exists(host.at(f"{resctrl.PLACE}/{group}"))
 
-    play(ram, body, rdt="intel")
 
-
-def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
+async def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
     """Another program took the last classes of service after the slices were read."""
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram, rdt="intel") as scene:
         scene.sources.say(pods=(LS, using("a")))
         host = scene.site.host
         async with scene.agent():
@@ -258,17 +230,14 @@ def test_a_machine_that_gives_no_group_refuses_the_claim(ram: Path) -> None:
             assert scene.driver is not None
             assert scene.driver.counted()["claims"] == 0
 
-    play(ram, body, rdt="intel")
 
-
-def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Path) -> None:
+async def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Path) -> None:
     """On v2 somebody took the cpuset controller from the pod's containers: the reason names it.
 
     Nothing is held meanwhile; handed down again, the next attempt has all. Taken away once more,
     the device that was given is not healthy.
     """
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram, version="v2") as scene:
         host, box = scene.site.host, "p/" + "a" * 64
         switch = host.at(f"{scene.top}/p/cgroup.subtree_control")
         host.write(switch, b"-cpuset")
@@ -289,16 +258,13 @@ def test_a_claim_whose_cpus_no_cpuset_can_hold_is_refused_until_one_can(ram: Pat
             scene.one_pass()
             assert driver.health()["numa-1"] == answers["a"].partition(" (")[0]
 
-    play(ram, body, version="v2")
 
-
-def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> None:
+async def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> None:
     """Preparing and unpreparing CPUs with ways: killed before each change of the machine.
 
     The next agent ends what was begun: the kubelet's second attempt finds all of it, or nothing.
     """
-
-    async def body(scene: Scene) -> None:
+    async with claim_node(ram, rdt="intel") as scene:
         # The kubelet's own state says that it does not run yet: no server's answer holds its claim.
         waiting = replace(using("a"), phase=pod.Phase.PENDING)
         scene.sources.say(pods=(LS, waiting))
@@ -335,5 +301,3 @@ def test_killed_at_any_change_nothing_is_lost_and_nothing_is_left(ram: Path) -> 
             if not died:
                 break
         assert change > 5
-
-    play(ram, body, rdt="intel")

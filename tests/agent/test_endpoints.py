@@ -16,7 +16,14 @@ from koordlet.history import series
 from koordlet.kubeapi import objects
 from koordlet.report import rows
 from koordlet.state import paths
-from tests.kit.node_reports import MANNERS, NODE_REF, Counting, Racing, node_view, offering, play
+from tests.kit.node_reports import (
+    MANNERS,
+    NODE_REF,
+    Racing,
+    node_view,
+    offering,
+    stored_node,
+)
 
 QUIET = {
     "KOORDLET_REPORT__HTTP__ENABLED": "false",
@@ -27,10 +34,11 @@ OURS = "koordlet.io/memory-pressure"
 
 
 @pytest.mark.parametrize("final", [True, False])
-def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, final: bool) -> None:
+async def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(
+    ram: Path, *, final: bool
+) -> None:
     """Taints, conditions and resources go; with a successor to come all of it stays."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         now = offering(node_view(), cpu=4000)
         where = paths.choose({}, root=True, state_dir=str(ram))
         cluster = endpoints.Cluster(store=store.store, by_default=True)
@@ -54,8 +62,6 @@ def test_the_node_keeps_nothing_of_an_agent_that_ends_for_good(ram: Path, *, fin
         assert await shown() == (True,) * 3
         await served.stop(final=final)
         assert (not final,) * 3 == await shown()
-
-    play(ram, body)
 
 
 @contextlib.contextmanager

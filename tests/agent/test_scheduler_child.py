@@ -28,39 +28,31 @@ async def started(child: scheduler_child.SchedulerChild, times: int) -> int:
     return child.pid
 
 
-def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
+async def test_a_killed_child_comes_back_and_a_stopped_one_does_not() -> None:
     """SIGKILL, and there is another; after ``stop`` there is none."""
-
-    async def body() -> None:
-        child = scheduler_child.SchedulerChild(_LIVES, pace=_PACE)
-        child.start()
-        first = await started(child, 1)
-        os.kill(first, signal.SIGKILL)
-        second = await started(child, 2)
-        assert second != first
-        await child.stop()
-        assert child.pid is None
-        assert not runs(second)
-
-    asyncio.run(body())
+    child = scheduler_child.SchedulerChild(_LIVES, pace=_PACE)
+    child.start()
+    first = await started(child, 1)
+    os.kill(first, signal.SIGKILL)
+    second = await started(child, 2)
+    assert second != first
+    await child.stop()
+    assert child.pid is None
+    assert not runs(second)
 
 
-def test_one_that_does_not_end_is_killed() -> None:
+async def test_one_that_does_not_end_is_killed() -> None:
     """Who ignores SIGTERM has its grace, and is then killed."""
     stubborn = (
         "import signal, time; signal.signal(15, signal.SIG_IGN);"
         "print('deaf', flush=True); time.sleep(1000)"
     )
     pace = scheduler_child.Pace(grace_seconds=0.05)
-
-    async def body() -> None:
-        child = scheduler_child.SchedulerChild([sys.executable, "-S", "-c", stubborn], pace=pace)
-        child.start()
-        pid = await started(child, 1)
-        await child.stop()
-        assert not runs(pid)
-
-    asyncio.run(body())
+    child = scheduler_child.SchedulerChild([sys.executable, "-S", "-c", stubborn], pace=pace)
+    child.start()
+    pid = await started(child, 1)
+    await child.stop()
+    assert not runs(pid)
 
 
 def test_a_program_that_is_not_there_is_tried_again() -> None:

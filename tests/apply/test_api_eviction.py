@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ from typing import Any
 import pytest
 
 from koordlet.apply import api_eviction, evictor
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects, pod_annotations
 from koordlet.model import eviction, moment
 from koordlet.scheduler.objects import eviction_marks
 from koordlet.scheduler.store import adapter
-from tests.kit.apiserver import faults, server
+from tests.kit.apiserver import faults, server, store_server
 
 NAMESPACE = "shop"
 
@@ -89,45 +86,14 @@ class World:
 @asynccontextmanager
 async def opened(path: Path) -> AsyncGenerator[World]:
     """A server on a store of its own."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    serving = server.Server(store)
-    await serving.start()
-    who = credentials.Credentials(
-        credentials.CredentialSource(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
-    )
-    client = kube.KubeStore(who, kube.RequestTimes())
-    for kind, name in ((kinds.NAMESPACES, NAMESPACE), (kinds.NODES, "n1")):
-        await store.create(kind, {"metadata": {"name": name}})
-    try:
+    async with store_server.opened(path, "n1") as (serving, client, store):
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": NAMESPACE}})
         yield World(store, client, serving)
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
 
 
-Play = Callable[[Callable[[World], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def play(tmp_path: Path) -> Play:
-    """Runs the part of a test that needs a server."""
-
-    def run(body: Callable[[World], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            async with opened(tmp_path) as world:
-                await asyncio.wait_for(body(world), 30.0)
-
-        asyncio.run(whole())
-
-    return run
-
-
-def test_an_eviction_has_the_grace_that_was_decided_and_an_event(play: Play) -> None:
+async def test_an_eviction_has_the_grace_that_was_decided_and_an_event(tmp_path: Path) -> None:
     """With the grace that was decided; the pod says why, and has an event with the annotations."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         outcome = await world.evict(await world.pod(), grace=1)
         pod = await world.stands()
         (event,) = await world.events()
@@ -141,19 +107,16 @@ def test_an_eviction_has_the_grace_that_was_decided_and_an_event(play: Play) -> 
         assert event["regarding"]["uid"] == pod["metadata"]["uid"]
         assert event["metadata"]["annotations"] == {"starved_resource": "memory"}
 
-    play(body)
-
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_the_scheduler_reads_who_evicts_and_that_the_node_is_short(
-    play: Play, *, delete: bool
+async def test_the_scheduler_reads_who_evicts_and_that_the_node_is_short(
+    tmp_path: Path, *, delete: bool
 ) -> None:
     """Its limiter counts the cause; of an end long after the note, that of the server, if any.
 
     No condition is written ahead of a request that may be refused.
     """
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         assert (await world.evict(await world.pod(), delete=delete)).done
         pod = await world.stands()
         meta = pod["metadata"]
@@ -170,14 +133,11 @@ def test_the_scheduler_reads_who_evicts_and_that_the_node_is_short(
             assert leaving.by == "agent/node_pressure"
             assert leaving.cause == cause
 
-    play(body)
-
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_an_eviction_does_not_depend_on_the_note(play: Play, status: int) -> None:
+async def test_an_eviction_does_not_depend_on_the_note(tmp_path: Path, status: int) -> None:
     """The shipped role may not write it, and a server may fail."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         refused = faults.Fault(faults.Manner.ANSWER, "PATCH", times=-1, status=status)
         world.serving.faults.add(refused)
@@ -186,14 +146,11 @@ def test_an_eviction_does_not_depend_on_the_note(play: Play, status: int) -> Non
             "annotations", {}
         )
 
-    play(body)
-
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool) -> None:
+async def test_a_budget_that_does_not_allow_it(tmp_path: Path, *, behind: bool) -> None:
     """429: the pod stays, has no event, and nobody asks again before the server says so."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         await world.budget(int(behind), behind=behind)
         outcome = await world.evict(uid)
@@ -204,13 +161,10 @@ def test_a_budget_that_does_not_allow_it(play: Play, *, behind: bool) -> None:
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
 
-    play(body)
 
-
-def test_a_longer_pause_of_the_server_is_heeded(play: Play) -> None:
+async def test_a_longer_pause_of_the_server_is_heeded(tmp_path: Path) -> None:
     """``Retry-After`` counts where it is more than ours."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         world.serving.faults.add(
             faults.Fault(
@@ -219,13 +173,10 @@ def test_a_longer_pause_of_the_server_is_heeded(play: Play) -> None:
         )
         assert (await world.evict(uid)).retry_after == 77
 
-    play(body)
 
-
-def test_two_budgets_are_a_mistake(play: Play) -> None:
+async def test_two_budgets_are_a_mistake(tmp_path: Path) -> None:
     """500: somebody must repair it, so the next attempt is a minute away."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         await world.budget(1, "b")
         await world.budget(1, "c")
@@ -236,14 +187,11 @@ def test_two_budgets_are_a_mistake(play: Play) -> None:
         assert "more than one PodDisruptionBudget" in outcome.detail
         assert outcome.retry_after == 60
 
-    play(body)
-
 
 @pytest.mark.parametrize(("policy", "done"), [("AlwaysAllow", True), ("IfHealthyBudget", False)])
-def test_pods_that_are_not_ready(play: Play, policy: str, *, done: bool) -> None:
+async def test_pods_that_are_not_ready(tmp_path: Path, policy: str, *, done: bool) -> None:
     """Whether the budget counts for them is what it says itself."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod(ready=False)
         await world.budget(0, unhealthyPodEvictionPolicy=policy)
         # Fewer are healthy than wanted.
@@ -253,13 +201,10 @@ def test_pods_that_are_not_ready(play: Play, policy: str, *, done: bool) -> None
 
         assert (await world.evict(uid)).done is done
 
-    play(body)
 
-
-def test_a_dry_run_ends_no_pod(play: Play) -> None:
+async def test_a_dry_run_ends_no_pod(tmp_path: Path) -> None:
     """Budgets are asked, pod and budget stay, and no event says otherwise."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         await world.budget(1)
         outcome = await world.evict(uid, dry_run=True)
@@ -268,35 +213,26 @@ def test_a_dry_run_ends_no_pod(play: Play) -> None:
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
         assert not await world.events()
 
-    play(body)
 
-
-def test_another_pod_of_the_same_name(play: Play) -> None:
+async def test_another_pod_of_the_same_name(tmp_path: Path) -> None:
     """It is another pod: the one that was meant is gone, and this one stays."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         await world.pod()
         outcome = await world.evict("a-uid-of-yesterday")
 
         assert outcome == evictor.Outcome(done=True, detail="the pod was already gone")
         assert "deletionTimestamp" not in (await world.stands())["metadata"]
 
-    play(body)
 
-
-def test_a_pod_that_is_gone_already_is_done(play: Play) -> None:
+async def test_a_pod_that_is_gone_already_is_done(tmp_path: Path) -> None:
     """404 is as good as done."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         assert (await world.evict("u")).done
 
-    play(body)
 
-
-def test_deleting_asks_no_budget(play: Play) -> None:
+async def test_deleting_asks_no_budget(tmp_path: Path) -> None:
     """Where that is configured; the grace is the same."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         await world.budget(0)
         outcome = await world.evict(uid, grace=7, delete=True)
@@ -304,14 +240,13 @@ def test_deleting_asks_no_budget(play: Play) -> None:
         assert outcome == evictor.Outcome(done=True, detail="deleted")
         assert (await world.stands())["metadata"]["deletionGracePeriodSeconds"] == 7
 
-    play(body)
-
 
 @pytest.mark.parametrize("manner", [faults.Manner.RESET, faults.Manner.HALF])
-def test_a_connection_that_breaks_is_no_eviction(play: Play, manner: faults.Manner) -> None:
+async def test_a_connection_that_breaks_is_no_eviction(
+    tmp_path: Path, manner: faults.Manner
+) -> None:
     """It is tried again later, and the result says why."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         world.serving.faults.add(faults.Fault(manner, "POST", _PATH, times=-1))
         outcome = await world.evict(uid)
@@ -319,21 +254,16 @@ def test_a_connection_that_breaks_is_no_eviction(play: Play, manner: faults.Mann
         assert not outcome.done
         assert outcome.detail
 
-    play(body)
 
-
-def test_an_event_that_is_lost_costs_no_eviction(play: Play) -> None:
+async def test_an_event_that_is_lost_costs_no_eviction(tmp_path: Path) -> None:
     """The API server refuses the event alone."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         world.serving.faults.add(
             faults.Fault(faults.Manner.ANSWER, "POST", "/apis/events.k8s.io", status=403, times=-1)
         )
         assert (await world.evict(uid)).done
         assert not await world.events()
-
-    play(body)
 
 
 _MODIFIED = json.dumps(
@@ -356,12 +286,11 @@ _PATH = "/api/v1/namespaces/shop/pods/web/eviction"
         (404, b"<html>no such route</html>", "pods shop/web: HTTP 404: no such route"),
     ],
 )
-def test_whoever_is_still_there_is_asked_again(
-    play: Play, status: int, body: bytes, why: str
+async def test_whoever_is_still_there_is_asked_again(
+    tmp_path: Path, status: int, body: bytes, why: str
 ) -> None:
     """A conflict over the object, or the page of a proxy, is not a pod that went."""
-
-    async def played(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         world.serving.faults.add(
             faults.Fault(faults.Manner.ANSWER, "POST", _PATH, status=status, body=body)
@@ -371,18 +300,13 @@ def test_whoever_is_still_there_is_asked_again(
         assert outcome.detail.startswith(why)
         assert (await world.evict(uid)).done
 
-    play(played)
 
-
-def test_whoever_is_on_its_way_is_not_asked_again(play: Play) -> None:
+async def test_whoever_is_on_its_way_is_not_asked_again(tmp_path: Path) -> None:
     """A conflict with the deletion of somebody else: its relief is on its way."""
-
-    async def body(world: World) -> None:
+    async with opened(tmp_path) as world:
         uid = await world.pod()
         await world.evict(uid, grace=30)
         world.serving.faults.add(
             faults.Fault(faults.Manner.ANSWER, "POST", _PATH, status=409, body=_MODIFIED)
         )
         assert (await world.evict(uid)).done
-
-    play(body)

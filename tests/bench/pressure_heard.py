@@ -65,10 +65,7 @@ def _configure(path: Path, socket: Path, least: str) -> None:
 
 async def _measure(folder: Path) -> list[float]:
     socket, config = folder / "run" / "s.sock", folder / "config.yaml"
-    async with (
-        schedulers.world(folder, over_http=False) as world,
-        schedulers.scheduler(world.client) as loop,
-    ):
+    async with schedulers.scheduled(folder) as (world, loop):
         serving = server.RpcServer(socket, (ingest.Ingest(loop.report, loop.agents.heard),))
         await serving.start()
         await world.node(_NODE)

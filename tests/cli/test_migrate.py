@@ -53,49 +53,43 @@ def test_a_time_that_no_object_can_spell_is_refused(
     assert "argument --ttl: from 0 to" in capsys.readouterr().err
 
 
-def test_jobs_of_a_cluster_are_made_listed_and_described(
+async def test_jobs_of_a_cluster_are_made_listed_and_described(
     ram: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By a kubeconfig; ``--wait`` follows one to its end, and its exit status says how it ended."""
+    async with schedulers.world(ram, over_http=True, custom=(JOBS,)) as world:
+        assert world.serving is not None
+        where = ["--kubeconfig", str(world.serving.kubeconfig(ram / "k"))]
 
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=True, custom=(JOBS,)) as world:
-            assert world.serving is not None
-            where = ["--kubeconfig", str(world.serving.kubeconfig(ram / "k"))]
+        async def run(*words: str, status: int = 0) -> str:
+            assert await asyncio.to_thread(cli.main, [*words, *where]) == status
+            return capsys.readouterr().out
 
-            async def run(*words: str, status: int = 0) -> str:
-                assert await asyncio.to_thread(cli.main, [*words, *where]) == status
-                return capsys.readouterr().out
-
-            await run("migrate", "d/web-1", "--reason", "hot")
-            listing = await objects.collect(world.store.list(JOBS))
-            (name,) = (objects.text(body, "name") for body in listing.items)
-            assert f"{name}  d/web-1  Pending" in await run("get", "migrations")
-            waiting = asyncio.ensure_future(run("migrate", "d/web-2", "--wait", status=1))
-            known = await world.until(lambda known: len(known) == 2, JOBS)
-            (second,) = known.keys() - {name}
-            failed = {"status": {"phase": "Failed", "reason": "Timeout", "message": "too late"}}
-            await world.store.patch(
-                objects.Ref(JOBS, second), objects.Merge(failed), subresource="status"
-            )
-            assert "too late" in await waiting
-            waiting = asyncio.ensure_future(run("migrate", "d/web-3", "--wait", status=1))
-            known = await world.until(lambda known: len(known) == 3, JOBS)
-            (third,) = known.keys() - {name, second}
-            # Its first line: it is known to whoever waits.
-            await deadline.comes(
-                lambda: "Pending" in capsys.readouterr().err, seconds=schedulers.PATIENCE
-            )
-            await world.store.delete(objects.Ref(JOBS, third))
-            assert "Phase:       Pending" in await waiting
-            described = await run("describe", "migration", second)
-            assert "Phase:       Failed" in described
-            assert "Timeline:" in described
-            document = json.loads(await run("get", "migrations", second, "-o", "json"))
-            assert document["migrations"][0]["message"] == "too late"
-            change = json.loads(
-                await run("watch", "migrations", second, "--count", "1", "-o", "json")
-            )
-            assert change["migration"]["phase"] == "Failed"
-
-    schedulers.run(body())
+        await run("migrate", "d/web-1", "--reason", "hot")
+        listing = await objects.collect(world.store.list(JOBS))
+        (name,) = (objects.text(body, "name") for body in listing.items)
+        assert f"{name}  d/web-1  Pending" in await run("get", "migrations")
+        waiting = asyncio.ensure_future(run("migrate", "d/web-2", "--wait", status=1))
+        known = await world.until(lambda known: len(known) == 2, JOBS)
+        (second,) = known.keys() - {name}
+        failed = {"status": {"phase": "Failed", "reason": "Timeout", "message": "too late"}}
+        await world.store.patch(
+            objects.Ref(JOBS, second), objects.Merge(failed), subresource="status"
+        )
+        assert "too late" in await waiting
+        waiting = asyncio.ensure_future(run("migrate", "d/web-3", "--wait", status=1))
+        known = await world.until(lambda known: len(known) == 3, JOBS)
+        (third,) = known.keys() - {name, second}
+        # Its first line: it is known to whoever waits.
+        await deadline.comes(
+            lambda: "Pending" in capsys.readouterr().err, seconds=schedulers.PATIENCE
+        )
+        await world.store.delete(objects.Ref(JOBS, third))
+        assert "Phase:       Pending" in await waiting
+        described = await run("describe", "migration", second)
+        assert "Phase:       Failed" in described
+        assert "Timeline:" in described
+        document = json.loads(await run("get", "migrations", second, "-o", "json"))
+        assert document["migrations"][0]["message"] == "too late"
+        change = json.loads(await run("watch", "migrations", second, "--count", "1", "-o", "json"))
+        assert change["migration"]["phase"] == "Failed"

@@ -13,7 +13,6 @@ import pytest
 
 from koordlet import cli
 from koordlet.kubeapi import kinds, node_avoidances, objects
-from tests.kit import schedulers
 from tests.scheduler.loop.test_pod_moves import Moving, moving
 
 
@@ -42,68 +41,56 @@ async def create_budget(cluster: Moving, allowed: int) -> None:
     await cluster.world.store.patch(ref, objects.Merge({"status": status}), subresource="status")
 
 
-def test_a_node_is_drained_and_given_back(ram: Path) -> None:
+async def test_a_node_is_drained_and_given_back(ram: Path) -> None:
     """The calendar changes nothing; a line for each change; the sum."""
+    async with moving(ram, over_http=True, pods=2) as cluster:
+        status, out, _ = await run(ram, "drain", "n1", "--dry-run")
+        assert (status, len(out.splitlines())) == (0, 4)
+        assert (await cluster.left())[2] is False
 
-    async def body() -> None:
-        async with moving(ram, over_http=True, pods=2) as cluster:
-            status, out, _ = await run(ram, "drain", "n1", "--dry-run")
-            assert (status, len(out.splitlines())) == (0, 4)
-            assert (await cluster.left())[2] is False
+        status, out, err = await run(ram, "drain", "n1")
+        assert status == 0
+        assert out.splitlines()[0].startswith("Waiting   d/web-1 n1")
+        assert sum(line.startswith("Moved     d/web-") for line in out.splitlines()) == 2
+        assert err.splitlines()[-1] == "koordlet: 2 moved, 0 left"
+        await cluster.comes(([], [], True))
 
-            status, out, err = await run(ram, "drain", "n1")
-            assert status == 0
-            assert out.splitlines()[0].startswith("Waiting   d/web-1 n1")
-            assert sum(line.startswith("Moved     d/web-") for line in out.splitlines()) == 2
-            assert err.splitlines()[-1] == "koordlet: 2 moved, 0 left"
-            await cluster.comes(([], [], True))
-
-            status, out, _ = await run(ram, "drain", "n1", "--undo", "-o", "json")
-            assert (status, json.loads(out)["ended"]) == (0, 0)
-            assert (await cluster.left())[2] is False
-
-    schedulers.run(body())
+        status, out, _ = await run(ram, "drain", "n1", "--undo", "-o", "json")
+        assert (status, json.loads(out)["ended"]) == (0, 0)
+        assert (await cluster.left())[2] is False
 
 
-def test_one_pod_is_evicted_and_its_workload_avoids_the_node_for_as_long_as_is_said(
+async def test_one_pod_is_evicted_and_its_workload_avoids_the_node_for_as_long_as_is_said(
     ram: Path,
 ) -> None:
     """One document for programs."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=True, pods=1) as cluster:
-            status, out, _ = await run(ram, "evict", "d/web-1", "--avoid", "2h", "-o", "json")
-            document = json.loads(out)
-            assert (status, document["done"], document["by"]) == (0, True, "evict")
-            assert [pod["state"] for pod in document["pods"]] == ["Moved"]
-            known = await cluster.world.store.get(objects.Ref(kinds.NODE_AVOIDANCES, "n1"))
-            (entry,) = node_avoidances.node_avoidance(known).entries
-            assert entry.until - entry.since == 7200.0
-
-    schedulers.run(body())
+    async with moving(ram, over_http=True, pods=1) as cluster:
+        status, out, _ = await run(ram, "evict", "d/web-1", "--avoid", "2h", "-o", "json")
+        document = json.loads(out)
+        assert (status, document["done"], document["by"]) == (0, True, "evict")
+        assert [pod["state"] for pod in document["pods"]] == ["Moved"]
+        known = await cluster.world.store.get(objects.Ref(kinds.NODE_AVOIDANCES, "n1"))
+        (entry,) = node_avoidances.node_avoidance(known).entries
+        assert entry.until - entry.since == 7200.0
 
 
-def test_an_interrupt_gives_everything_back(ram: Path) -> None:
+async def test_an_interrupt_gives_everything_back(ram: Path) -> None:
     """Ctrl-C while a budget lets nobody go: exit 1, the node is as it was."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=True, pods=2) as cluster:
-            await create_budget(cluster, 0)
-            process = await start(ram, "drain", "n1")
-            assert process.stdout is not None
-            async for line in process.stdout:
-                if line.startswith(b"Reserved") and b"PDB: " in line:
-                    break
-            process.send_signal(signal.SIGINT)
-            _, err = await process.communicate()
-            assert process.returncode == 1
-            assert err.decode().splitlines()[-2:] == [
-                "koordlet: giving back what is held",
-                "koordlet: 0 moved, 2 left",
-            ]
-            await cluster.comes(([], [], False))
-
-    schedulers.run(body())
+    async with moving(ram, over_http=True, pods=2) as cluster:
+        await create_budget(cluster, 0)
+        process = await start(ram, "drain", "n1")
+        assert process.stdout is not None
+        async for line in process.stdout:
+            if line.startswith(b"Reserved") and b"PDB: " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        _, err = await process.communicate()
+        assert process.returncode == 1
+        assert err.decode().splitlines()[-2:] == [
+            "koordlet: giving back what is held",
+            "koordlet: 0 moved, 2 left",
+        ]
+        await cluster.comes(([], [], False))
 
 
 def test_pods_of_other_schedulers_are_a_clusters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,66 +41,62 @@ def _file(path: Path, items: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def test_quotas_are_listed_described_and_explained(
+async def test_quotas_are_listed_described_and_explained(
     ram: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The tree, a pod that waits and why, and each step of the runtime."""
+    async with (
+        schedulers.world(ram, over_http=False, custom=CUSTOM) as world,
+        schedulers.scheduler(world.client) as loop,
+        questions.answering(loop, capsys) as (address, answer),
+    ):
+        assert json.loads(await answer("get", "quotas", "-o", "json"))["quotas"] == []
+        await world.node("n1", cpu="8")
+        parent = quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True)
+        for body in (parent, quota("q", {"cpu": 1}, {"cpu": 2}, parent="p")):
+            await world.store.create(kinds.ELASTIC_QUOTAS, body)
+        await deadline.comes(lambda: "q" in loop.core.quotas.book.nodes)
+        for name in "xy":
+            await world.pod(name, cpu="1500m", labels={f"{KEY}name": "q"})
+        await world.until_placed("x")
+        await world.until_told("y", "Insufficient quotas")
 
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False, custom=CUSTOM) as world,
-            schedulers.scheduler(world.client) as loop,
-            questions.answering(loop, capsys) as (address, answer),
-        ):
-            assert json.loads(await answer("get", "quotas", "-o", "json"))["quotas"] == []
-            await world.node("n1", cpu="8")
-            parent = quota("p", {"cpu": 1}, {"cpu": 3}, is_parent=True)
-            for body in (parent, quota("q", {"cpu": 1}, {"cpu": 2}, parent="p")):
-                await world.store.create(kinds.ELASTIC_QUOTAS, body)
-            await deadline.comes(lambda: "q" in loop.core.quotas.book.nodes)
-            for name in "xy":
-                await world.pod(name, cpu="1500m", labels={f"{KEY}name": "q"})
-            await world.until_placed("x")
-            await world.until_told("y", "Insufficient quotas")
+        head, above, below, *_ = (await answer("get", "quotas")).splitlines()
+        assert head.split()[:6] == ["QUOTA", "MIN", "USED", "REQUEST", "RUNTIME", "MAX"]
+        assert above.startswith("p ")
+        assert below.startswith("  q ")
+        assert below.split()[1:8] == [
+            *("cpu:1", "cpu:1500m", "cpu:3", "cpu:2", "cpu:2", "2", "1"),
+        ]
+        assert "borrows cpu:500m" in below
+        described = await answer("describe", "quota", "q")
+        assert "Parent:     p" in described
+        [waits] = [row for row in described.splitlines() if row.startswith("d/y")]
+        assert "Insufficient quotas, quotaName: q" in waits
+        first, unit, step, *_ = (await answer("explain", "quota", "q")).splitlines()
+        assert first == "runtime of q: cpu:2"
+        assert unit == "cpu, in thousandths of a CPU:"
+        assert step == "  p has 2000 to divide"
+        await world.store.create(
+            kinds.ELASTIC_QUOTAS, quota("wrong", {"cpu": 3}, {"cpu": 2}, parent="p")
+        )
+        await deadline.comes(lambda: "default/wrong" in loop.core.quotas.book.invalid)
+        words = "invalid: resourceKey cpu of quota wrong min 3 > max 2; write 2 or less"
+        *_, last = (await answer("get", "quotas", "-o", "wide")).splitlines()
+        assert (last[:6], words in last) == ("wrong ", True)
+        for verb in ("describe", "explain"):
+            assert words in await answer(verb, "quota", "wrong")
+        peer = "/apis/v1/plugins/ElasticQuota"
 
-            head, above, below, *_ = (await answer("get", "quotas")).splitlines()
-            assert head.split()[:6] == ["QUOTA", "MIN", "USED", "REQUEST", "RUNTIME", "MAX"]
-            assert above.startswith("p ")
-            assert below.startswith("  q ")
-            assert below.split()[1:8] == [
-                *("cpu:1", "cpu:1500m", "cpu:3", "cpu:2", "cpu:2", "2", "1"),
-            ]
-            assert "borrows cpu:500m" in below
-            described = await answer("describe", "quota", "q")
-            assert "Parent:     p" in described
-            [waits] = [row for row in described.splitlines() if row.startswith("d/y")]
-            assert "Insufficient quotas, quotaName: q" in waits
-            first, unit, step, *_ = (await answer("explain", "quota", "q")).splitlines()
-            assert first == "runtime of q: cpu:2"
-            assert unit == "cpu, in thousandths of a CPU:"
-            assert step == "  p has 2000 to divide"
-            await world.store.create(
-                kinds.ELASTIC_QUOTAS, quota("wrong", {"cpu": 3}, {"cpu": 2}, parent="p")
-            )
-            await deadline.comes(lambda: "default/wrong" in loop.core.quotas.book.invalid)
-            words = "invalid: resourceKey cpu of quota wrong min 3 > max 2; write 2 or less"
-            *_, last = (await answer("get", "quotas", "-o", "wide")).splitlines()
-            assert (last[:6], words in last) == ("wrong ", True)
-            for verb in ("describe", "explain"):
-                assert words in await answer(verb, "quota", "wrong")
-            peer = "/apis/v1/plugins/ElasticQuota"
+        async def peers(path: str) -> tuple[int, Any]:
+            return await asyncio.to_thread(_get, address, f"{peer}{path}")
 
-            async def peers(path: str) -> tuple[int, Any]:
-                return await asyncio.to_thread(_get, address, f"{peer}{path}")
-
-            status, details = await peers("/quota/q")
-            assert (status, details["parentName"], details["used"]) == (200, "p", {"cpu": "1500m"})
-            assert details["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
-            assert not details["podCache"]["d/y"]["isAssigned"]
-            assert (await peers("/quotas"))[1]["q"] == details
-            assert (await peers("/quota/nobody"))[0] == 404
-
-    schedulers.run(body())
+        status, details = await peers("/quota/q")
+        assert (status, details["parentName"], details["used"]) == (200, "p", {"cpu": "1500m"})
+        assert details["podCache"]["d/x"] == {"isAssigned": True, "resource": {"cpu": "1500m"}}
+        assert not details["podCache"]["d/y"]["isAssigned"]
+        assert (await peers("/quotas"))[1]["q"] == details
+        assert (await peers("/quota/nobody"))[0] == 404
 
 
 def _get(address: str, path: str) -> tuple[int, Any]:

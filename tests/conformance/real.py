@@ -19,6 +19,7 @@ from typing import Any
 
 from koordlet.kube import adapter, credentials
 from koordlet.kubeapi import kinds, objects, refusals
+from tests.kit.apiserver import server
 
 #: Skipped on CI as well: no package that its set-up may install has a kube-apiserver.
 WHY_NOT = (
@@ -144,14 +145,7 @@ def _apiserver(folder: Path, state: Path, ports: list[int]) -> list[str]:
 
 def _kubeconfig(state: Path, port: int) -> Path:
     cluster = {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "clusters": [{"name": "test", "cluster": cluster}],
-        "users": [{"name": "test", "user": {"token": _TOKEN}}],
-    }
+    config = server.kubeconfig(cluster, {"token": _TOKEN})
     path = state / "kubeconfig"
     path.write_text(json.dumps(config))
     return path

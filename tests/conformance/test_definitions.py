@@ -145,7 +145,7 @@ def account(config: Path) -> Path:
     return path
 
 
-def test_every_writer(config: Path, account: Path) -> None:
+async def test_every_writer(config: Path, account: Path) -> None:
     """With the agents' rights each object is applied, kept as sent, and not written again."""
     now = offering(test_peer_fields.with_gpu(), cpu=20_000, memory=1 << 34)
     node = now.snapshot.node.name
@@ -154,67 +154,55 @@ def test_every_writer(config: Path, account: Path) -> None:
              rows.StatusRow(manners, clock))  # fmt: skip
 
     ours = {(holders.MANAGER, "Apply")}
-
-    async def body() -> None:
-        async with opened(config) as root, opened(account) as client:
-            await root.create(kinds.NODES, {"metadata": {"name": node}})
-            assert await rows.Metric(pasts.used_node()).bring(client, now) == 1
-            metric = await client.get(objects.Ref(kinds.NODE_METRICS, node))
-            assert metric["status"]["updateTime"]
-            assert ours == owned(metric, "status", "updateTime")
-            for row in every:
-                await row.bring(client, now)
-                assert await row.bring(client, now) == 0, row.name
-            device = await client.get(objects.Ref(kinds.DEVICES, node))
-            assert [listed["type"] for listed in device["spec"]["devices"]] == ["gpu", "rdma"]
-            assert ours == owned(device, "spec", "devices")
-            stored = await client.get(objects.Ref(kinds.NODES, node))
-            assert ours == owned(stored, "status", "capacity", resources.BATCH_CPU)
-            with pytest.raises(refusals.Forbidden):
-                await client.patch(objects.Ref(kinds.NODES, node), objects.Merge({"spec": {}}))
-
-    asyncio.run(asyncio.wait_for(body(), 60))
+    async with opened(config) as root, opened(account) as client:
+        await root.create(kinds.NODES, {"metadata": {"name": node}})
+        assert await rows.Metric(pasts.used_node()).bring(client, now) == 1
+        metric = await client.get(objects.Ref(kinds.NODE_METRICS, node))
+        assert metric["status"]["updateTime"]
+        assert ours == owned(metric, "status", "updateTime")
+        for row in every:
+            await row.bring(client, now)
+            assert await row.bring(client, now) == 0, row.name
+        device = await client.get(objects.Ref(kinds.DEVICES, node))
+        assert [listed["type"] for listed in device["spec"]["devices"]] == ["gpu", "rdma"]
+        assert ours == owned(device, "spec", "devices")
+        stored = await client.get(objects.Ref(kinds.NODES, node))
+        assert ours == owned(stored, "status", "capacity", resources.BATCH_CPU)
+        with pytest.raises(refusals.Forbidden):
+            await client.patch(objects.Ref(kinds.NODES, node), objects.Merge({"spec": {}}))
 
 
-def test_remarks_are_events(config: Path, account: Path) -> None:
+async def test_remarks_are_events(config: Path, account: Path) -> None:
     """With the agents' rights a broken object has its event, which is counted when it stays."""
     now = test_remarking.view_of_broken("web")
     now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, wall=time.time()))
     clock = clocks.Clock(1000.0)
     row = remarking.EventObjects(clock)
-
-    async def body() -> None:
-        async with opened(config) as root, opened(account) as client:
-            with contextlib.suppress(refusals.AlreadyExists):
-                await root.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
-            assert await row.bring(client, now) == 1
-            clock.now += 3600
-            assert await row.bring(client, now) == 1
-            events = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
-            (event,) = (each for each in events.items if each.get("reason") == "Malformed")
-            assert event["series"]["count"] == 2
-
-    asyncio.run(asyncio.wait_for(body(), 60))
+    async with opened(config) as root, opened(account) as client:
+        with contextlib.suppress(refusals.AlreadyExists):
+            await root.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
+        assert await row.bring(client, now) == 1
+        clock.now += 3600
+        assert await row.bring(client, now) == 1
+        events = await objects.collect(root.list(kinds.EVENTS, namespace="default"))
+        (event,) = (each for each in events.items if each.get("reason") == "Malformed")
+        assert event["series"]["count"] == 2
 
 
-def test_another_manager_is_left_the_resources(config: Path, account: Path) -> None:
+async def test_another_manager_is_left_the_resources(config: Path, account: Path) -> None:
     """Its value stays while it writes, our conditions are written; nothing of ours is forced."""
     base = test_peer_fields.with_gpu()
     machine = dataclasses.replace(base.snapshot.node, name="contested")
     base = dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=machine))
     ref = objects.Ref(kinds.NODES, "contested")
     theirs = {place: {resources.BATCH_CPU: "77"} for place in ("capacity", "allocatable")}
-
-    async def body() -> None:
-        async with opened(config, "koord-manager") as other, opened(account) as client:
-            await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
-            row = rows.StatusRow(rows.ReportTimes(), Racing(1000.0))
-            assert await row.bring(client, offering(base, cpu=20_000)) == 1
-            await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
-            changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")
-            assert await row.bring(client, changed) == 1
-            stored = await client.get(ref)
-            assert stored["status"]["allocatable"][resources.BATCH_CPU] == "77"
-            assert "mode shadow" in str(stored["status"]["conditions"])
-
-    asyncio.run(asyncio.wait_for(body(), 60))
+    async with opened(config, "koord-manager") as other, opened(account) as client:
+        await other.create(kinds.NODES, {"metadata": {"name": ref.name}})
+        row = rows.StatusRow(rows.ReportTimes(), Racing(1000.0))
+        assert await row.bring(client, offering(base, cpu=20_000)) == 1
+        await other.patch(ref, objects.Merge({"status": theirs}), subresource="status")
+        changed = dataclasses.replace(offering(base, cpu=30_000), mode="shadow")
+        assert await row.bring(client, changed) == 1
+        stored = await client.get(ref)
+        assert stored["status"]["allocatable"][resources.BATCH_CPU] == "77"
+        assert "mode shadow" in str(stored["status"]["conditions"])

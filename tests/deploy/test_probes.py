@@ -105,28 +105,21 @@ def test_ticks_that_do_not_come(healthy: view.ReportView, age: float, wanted: in
     assert dict.fromkeys((*DEADLY, READINESS), 503) == agent(None)
 
 
-def test_the_scheduler_s_probes(ram: Path) -> None:
+async def test_the_scheduler_s_probes(ram: Path) -> None:
     """One that waits for its turn lives; one that decides has to come round."""
     documents = yaml.safe_load_all((REPO / "deploy/scheduler.yaml").read_text())
     (deployment,) = (document for document in documents if document["kind"] == "Deployment")
     (scheduler,) = deployment["spec"]["template"]["spec"]["containers"]
     probes = paths(scheduler)
     assert set(DEADLY) == set(probes), "two replicas, one of which decides: both are well"
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            table = pages.Pages(loop).routes()
-            await world.node("n1", cpu="4")
-            await world.pod("web", cpu="1")
-            await world.until_placed("web")
-            assert loop.beat is not None
-            beats = {None: 200, loop.now() - 5: 200, loop.now() - 20: 503}
-            for beat, wanted in beats.items():
-                loop.beat = beat
-                assert {wanted} == {status(table, path) for path in probes.values()}, beat
-            loop.beat = loop.now()
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram) as (world, loop):
+        table = pages.Pages(loop).routes()
+        await world.node("n1", cpu="4")
+        await world.pod("web", cpu="1")
+        await world.until_placed("web")
+        assert loop.beat is not None
+        beats = {None: 200, loop.now() - 5: 200, loop.now() - 20: 503}
+        for beat, wanted in beats.items():
+            loop.beat = beat
+            assert {wanted} == {status(table, path) for path in probes.values()}, beat
+        loop.beat = loop.now()

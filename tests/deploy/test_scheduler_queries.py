@@ -22,10 +22,7 @@ def exported(folder: Path) -> str:
     """What a scheduler exports that has placed, refused and bound pods."""
 
     async def work() -> str:
-        async with (
-            schedulers.world(folder, over_http=False) as world,
-            schedulers.scheduler(world.client) as running,
-        ):
+        async with schedulers.scheduled(folder) as (world, running):
             await world.node("n1")
             await world.pod("web", cpu="1")
             await world.pod("big", cpu="64")

@@ -91,57 +91,43 @@ def test_the_role_is_asked_for_whom_the_token_names() -> None:
     assert (spec["user"], spec["groups"], spec["uid"]) == (SCRAPER, ["monitoring"], "u")
 
 
-def test_verdicts_are_remembered_for_a_while() -> None:
+async def test_verdicts_are_remembered_for_a_while() -> None:
     """A scrape each 15 s asks the API server once a minute; a refusal is forgotten sooner."""
-
-    async def body() -> None:
-        desk = Desk()
-        for _ in range(20):
-            assert (await desk.ask(authorization="Bearer good"))[0] == 200
-            desk.now += 15
-        assert len(desk.server.asked) == 5 * 2
-        desk.server.asked.clear()
-        for _ in range(20):
-            assert (await desk.ask(authorization="Bearer bad"))[0] == 401
-            desk.now += 1
-        assert len(desk.server.asked) == 2
-
-    asyncio.run(body())
+    desk = Desk()
+    for _ in range(20):
+        assert (await desk.ask(authorization="Bearer good"))[0] == 200
+        desk.now += 15
+    assert len(desk.server.asked) == 5 * 2
+    desk.server.asked.clear()
+    for _ in range(20):
+        assert (await desk.ask(authorization="Bearer bad"))[0] == 401
+        desk.now += 1
+    assert len(desk.server.asked) == 2
 
 
-def test_nobody_is_let_in_while_the_api_server_is_away() -> None:
+async def test_nobody_is_let_in_while_the_api_server_is_away() -> None:
     """503 and when to come back; it is not remembered."""
-
-    async def body() -> None:
-        desk = Desk()
-        desk.server.error = refusals.Unavailable("down")
-        status, headers = await desk.ask(authorization="Bearer good")
-        assert (status, headers["retry-after"]) == (503, "5")
-        desk.server.error = None
-        assert (await desk.ask(authorization="Bearer good"))[0] == 200
-
-    asyncio.run(body())
+    desk = Desk()
+    desk.server.error = refusals.Unavailable("down")
+    status, headers = await desk.ask(authorization="Bearer good")
+    assert (status, headers["retry-after"]) == (503, "5")
+    desk.server.error = None
+    assert (await desk.ask(authorization="Bearer good"))[0] == 200
 
 
-def test_a_flood_of_tokens_is_bounded() -> None:
+async def test_a_flood_of_tokens_is_bounded() -> None:
     """A few questions at once, a bounded memory, and whoever is remembered is still served."""
-
-    async def body() -> None:
-        desk = Desk(reviews=3, remembered=10)
-        assert (await desk.ask(authorization="Bearer good"))[0] == 200
-        desk.server.asked.clear()
-        desk.server.hold = asyncio.Event()
-        waiting = [
-            asyncio.ensure_future(desk.ask(authorization=f"Bearer bad{n}")) for n in range(100)
-        ]
-        await asyncio.sleep(0)
-        assert (await desk.ask(authorization="Bearer good"))[0] == 200
-        assert len(desk.server.asked) == 3
-        desk.server.hold.set()
-        statuses = [status for status, _ in await asyncio.gather(*waiting)]
-        assert (statuses.count(401), statuses.count(503)) == (3, 97)
-        for number in range(100):
-            await desk.ask(authorization=f"Bearer other{number}")
-        assert len(desk.seam._known) == 10
-
-    asyncio.run(body())
+    desk = Desk(reviews=3, remembered=10)
+    assert (await desk.ask(authorization="Bearer good"))[0] == 200
+    desk.server.asked.clear()
+    desk.server.hold = asyncio.Event()
+    waiting = [asyncio.ensure_future(desk.ask(authorization=f"Bearer bad{n}")) for n in range(100)]
+    await asyncio.sleep(0)
+    assert (await desk.ask(authorization="Bearer good"))[0] == 200
+    assert len(desk.server.asked) == 3
+    desk.server.hold.set()
+    statuses = [status for status, _ in await asyncio.gather(*waiting)]
+    assert (statuses.count(401), statuses.count(503)) == (3, 97)
+    for number in range(100):
+        await desk.ask(authorization=f"Bearer other{number}")
+    assert len(desk.seam._known) == 10

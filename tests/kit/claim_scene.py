@@ -6,9 +6,8 @@ Does not cover: prepared claims as values (``prepared_claims``).
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -149,14 +148,11 @@ def using(*claims: str) -> pod.Pod:
 LS = moments.workload("ls", kube_qos=qos.KubeQos.BURSTABLE, group=None)
 
 
-def play(
-    ram: Path,
-    body: Callable[[Scene], Awaitable[None]],
-    *,
-    rdt: str | None = None,
-    version: Cgroup = "v1",
-) -> None:
-    """On a machine of two nodes with four CPUs each, of which one is reserved."""
+@contextlib.asynccontextmanager
+async def claim_node(
+    ram: Path, *, rdt: str | None = None, version: Cgroup = "v1"
+) -> AsyncIterator[Scene]:
+    """A machine of two nodes with four CPUs each, of which one is reserved."""
     host = Machine("0-7", {0: "0-3", 1: "4-7"}, cgroup=version, threads=1, rdt=rdt)
     top = trees.top(version)
     if rdt is not None:
@@ -172,20 +168,17 @@ def play(
         if version == "v1" or path != "p":
             host.spawn(f"{top}/{path}")
 
-    async def run() -> None:
-        store = adapter.Store(ram / "store.db")
-        await store.open()
-        sources = Sources()
-        config = CONFIG if rdt is None else f"{CONFIG}  resctrl: {{mode: enforce}}\n"
-        site = agents.Site(
-            host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
-        )
-        try:
-            await asyncio.wait_for(body(Scene(site, ram, store, top, sources)), 60)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+    store = adapter.Store(ram / "store.db")
+    await store.open()
+    sources = Sources()
+    config = CONFIG if rdt is None else f"{CONFIG}  resctrl: {{mode: enforce}}\n"
+    site = agents.Site(
+        host, ram / "state", config=config, sources=cast("gatherer.Gatherer", sources)
+    )
+    try:
+        yield Scene(site, ram, store, top, sources)
+    finally:
+        await store.close()
 
 
 async def make(scene: Scene, body: dict[str, Any]) -> None:

@@ -112,10 +112,8 @@ async def scene(
     ram: Path, *, over_http: bool, runs: bool = True, ahead: float = 0.0, **arguments: Any
 ) -> AsyncGenerator[Cluster]:
     """The cluster, with a scheduler and a descheduler at work; ``ahead``: the server's clock."""
-    async with (
-        schedulers.world(ram, over_http=over_http, custom=KINDS, ahead=ahead) as world,
-        schedulers.scheduler(world.client),
-    ):
+    started = schedulers.scheduled(ram, over_http=over_http, custom=KINDS, ahead=ahead)
+    async with started as (world, _):
         cluster = Cluster(world)
         await cluster.fill()
         if not runs:

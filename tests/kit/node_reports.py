@@ -6,21 +6,17 @@ Does not cover: the rows and their writers.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects
 from koordlet.model import best_effort
 from koordlet.report import rows, view
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, views
-from tests.kit.apiserver import server
 
 NODE = "node-a"
 NRT = objects.Ref(dataclasses.replace(kinds.NODE_RESOURCE_TOPOLOGIES, version="v1alpha2"), NODE)
@@ -65,38 +61,13 @@ def offering(now: view.ReportView, **amounts: int) -> view.ReportView:
     return dataclasses.replace(now, plan=dataclasses.replace(now.plan, offer=offer))
 
 
-def play(path: Path, body: Callable[[Counting], Awaitable[None]]) -> None:
-    """Run a test's body with a store that has this node."""
-
-    async def run() -> None:
-        store = adapter.Store(path / "store.db")
-        await store.open()
-        try:
-            await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-            await asyncio.wait_for(asyncio.ensure_future(body(Counting(store))), 30)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
-
-
 @asynccontextmanager
-async def cluster(
-    path: Path, custom: list[kinds.Kind]
-) -> AsyncGenerator[tuple[server.Server, kube.KubeStore, adapter.Store]]:
-    """An API server with this node, and a client."""
+async def stored_node(path: Path) -> AsyncGenerator[Counting]:
+    """A store that has this node."""
     store = adapter.Store(path / "store.db")
     await store.open()
-    await store.create(kinds.NODES, {"metadata": {"name": NODE}})
-    serving = server.Server(store, custom=custom)
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    client = kube.KubeStore(
-        credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    )
     try:
-        yield serving, client, store
+        await store.create(kinds.NODES, {"metadata": {"name": NODE}})
+        yield Counting(store)
     finally:
-        await client.close()
-        await serving.stop()
         await store.close()

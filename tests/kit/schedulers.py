@@ -17,14 +17,12 @@ from typing import Any
 
 import pytest
 
-from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import election, runner
 from koordlet.scheduler.store import adapter
 from tests.kit import clusters, deadline
-from tests.kit.apiserver import server
+from tests.kit.apiserver import server, store_server
 
 NAME = "koordlet-scheduler"
 #: How long a test waits for what must come; some of them start three programs, one after the other.
@@ -134,25 +132,21 @@ async def world(
     ahead: float = 0.0,
 ) -> AsyncGenerator[World]:
     """An empty store, reached directly or through an API server; ``ahead``: its clock, seconds."""
-    store = adapter.Store(path / "store.db", clock=lambda: time.time() + ahead)
+
+    def clock() -> float:
+        return time.time() + ahead
+
+    if over_http:
+        opened = store_server.opened(path, custom=custom, clock=clock)
+        async with opened as (serving, client, store):
+            await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
+            yield World(store, client, serving)
+        return
+    store = adapter.Store(path / "store.db", clock=clock)
     await store.open()
     await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
-    if not over_http:
-        yield World(store, store, None)
-        await store.close()
-        return
-    serving = server.Server(store, custom=custom)
-    await serving.start()
-    who = credentials.Credentials(
-        credentials.CredentialSource(kubeconfig=str(serving.kubeconfig(path / "kubeconfig")))
-    )
-    client = kube.KubeStore(who)
-    try:
-        yield World(store, client, serving)
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
+    yield World(store, store, None)
+    await store.close()
 
 
 @asynccontextmanager
@@ -173,6 +167,23 @@ async def scheduler(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def scheduled(
+    path: Path,
+    *,
+    over_http: bool = False,
+    custom: Sequence[kinds.Kind] = (kinds.RESERVATIONS,),
+    ahead: float = 0.0,
+    **more: Any,
+) -> AsyncGenerator[tuple[World, runner.Loop]]:
+    """A world, and a scheduler for it that runs meanwhile."""
+    async with (
+        world(path, over_http=over_http, custom=custom, ahead=ahead) as made,
+        scheduler(made.client, **more) as loop,
+    ):
+        yield made, loop
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:

@@ -105,25 +105,21 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "lasts"), [(45.0, True), (-1.0, False)])
-def test_a_plugin_that_fails_later(tmp_path: Path, seconds: float, lasts: bool) -> None:
+async def test_a_plugin_that_fails_later(tmp_path: Path, seconds: float, lasts: bool) -> None:
     """What it gave is used until its end."""
     status = {"token": "secret", "expirationTimestamp": moment.spell(time.time() + seconds)}
     answer = json.dumps({"apiVersion": _API, "status": status})
     context(tmp_path, f"mkdir {tmp_path}/ran && echo '{answer}'", command="PLUGIN")
     source = credentials.CredentialSource(kubeconfig=str(tmp_path / "config"))
-
-    async def body() -> None:
-        clock = clocks.Clock()
-        who = credentials.Credentials(source, clock)
-        access = await who.access()
-        clock.now += credentials.CHECK_SECONDS + 1
-        if lasts:
-            assert await who.access() is access
-        with pytest.raises(refusals.Unauthorized, match="failed with status 1"):
-            await (who.reload(access) if lasts else who.access())
-        who.close()
-
-    asyncio.run(body())
+    clock = clocks.Clock()
+    who = credentials.Credentials(source, clock)
+    access = await who.access()
+    clock.now += credentials.CHECK_SECONDS + 1
+    if lasts:
+        assert await who.access() is access
+    with pytest.raises(refusals.Unauthorized, match="failed with status 1"):
+        await (who.reload(access) if lasts else who.access())
+    who.close()
 
 
 def test_nobody_waits_for_a_plugin_at_the_end(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ The store is the SQLite adapter; where failures matter, ``kube`` over the API se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from koordlet.kube import adapter as kube
-from koordlet.kube import credentials
 from koordlet.kubeapi import informer, kinds, objects, refusals, selectors
 from koordlet.scheduler.store import adapter
 from koordlet.workloads import gatherer
 from tests.kit import deadline
-from tests.kit.apiserver import faults, server
+from tests.kit.apiserver import faults, server, store_server
 
 PATIENCE = 30.0
 PACE = informer.Pace(first_seconds=0.01, most_seconds=0.05, slow_seconds=0.05)
@@ -95,30 +94,8 @@ class World:
 @asynccontextmanager
 async def opened(path: Path) -> AsyncGenerator[World]:
     """A world."""
-    store = adapter.Store(path / "store.db")
-    await store.open()
-    serving = server.Server(store, custom=[kinds.RESERVATIONS])
-    await serving.start()
-    config = serving.kubeconfig(path / "kubeconfig")
-    who = credentials.Credentials(credentials.CredentialSource(kubeconfig=str(config)))
-    client = kube.KubeStore(who)
-    try:
-        yield World(store, serving, client)
-    finally:
-        await client.close()
-        await serving.stop()
-        await store.close()
-
-
-def in_world(path: Path, body: Callable[[World], Awaitable[None]]) -> None:
-    """Run a test's body while the informer runs."""
-
-    async def run() -> None:
-        async with opened(path) as world:
-            task = asyncio.ensure_future(body(world))
-            await asyncio.wait_for(task, PATIENCE * 2)
-
-    asyncio.run(run())
+    async with store_server.opened(path, custom=[kinds.RESERVATIONS]) as made:
+        yield World(made.store, made.serving, made.client)
 
 
 @asynccontextmanager
@@ -134,10 +111,9 @@ async def running(world: World) -> AsyncGenerator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def test_what_happens_is_told(ram: Path) -> None:
+async def test_what_happens_is_told(ram: Path) -> None:
     """Objects of the list and every change after it: one call each, with before and after."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("old")
         async with running(world):
             assert world.colors() == {"old": "red"}
@@ -157,24 +133,17 @@ def test_what_happens_is_told(ram: Path) -> None:
         assert age is not None
         assert age < PATIENCE
 
-    in_world(ram, body)
 
-
-def test_an_empty_list_is_an_empty_list(ram: Path) -> None:
+async def test_an_empty_list_is_an_empty_list(ram: Path) -> None:
     """No objects is a state like any other, and the source is well."""
-
-    async def body(world: World) -> None:
-        async with running(world):
-            assert world.colors() == {}
-            await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
-
-    in_world(ram, body)
+    async with opened(ram) as world, running(world):
+        assert world.colors() == {}
+        await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
 
 
-def test_an_outage_costs_no_list(ram: Path) -> None:
+async def test_an_outage_costs_no_list(ram: Path) -> None:
     """After cut connections and a server that was away, the watch goes on where it was."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("one")
         async with running(world):
             port = world.server.port
@@ -188,14 +157,11 @@ def test_an_outage_costs_no_list(ram: Path) -> None:
             assert world.lists() == 1
             assert world.informer.health.error == ""
 
-    in_world(ram, body)
-
 
 @pytest.mark.parametrize("by", ["event", "status"])
-def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
+async def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
     """410, as an event or as an HTTP status: one new list, and the difference is told."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("stays")
         await world.make("goes")
         async with running(world):
@@ -215,8 +181,6 @@ def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
         assert sorted(world.told[2:]) == [("comes", None, "blue"), ("goes", "red", None)]
         assert world.lists() == 2
 
-    in_world(ram, body)
-
 
 @pytest.mark.parametrize(
     "line",
@@ -228,27 +192,20 @@ def test_what_was_lost_is_listed_once(ram: Path, by: str) -> None:
         b'{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}\n',
     ],
 )
-def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
+async def test_a_change_that_makes_no_sense(ram: Path, line: bytes) -> None:
     """What cannot be read does not stand in the way for ever: there is a new list."""
-
-    async def body(world: World) -> None:
-        async with running(world):
-            garbled = faults.Fault(
-                faults.Manner.ANSWER, watch=True, status=200, body=line, times=-1
-            )
-            world.server.faults.add(garbled)
-            await world.server.cut()
-            await world.make("behind")
-            await world.until(lambda: world.colors() == {"behind": "red"})
-            assert world.informer.health.lists > 1
-
-    in_world(ram, body)
+    async with opened(ram) as world, running(world):
+        garbled = faults.Fault(faults.Manner.ANSWER, watch=True, status=200, body=line, times=-1)
+        world.server.faults.add(garbled)
+        await world.server.cut()
+        await world.make("behind")
+        await world.until(lambda: world.colors() == {"behind": "red"})
+        assert world.informer.health.lists > 1
 
 
-def test_a_list_that_fails_half_way_changes_nothing(ram: Path) -> None:
+async def test_a_list_that_fails_half_way_changes_nothing(ram: Path) -> None:
     """What was known stays known until a whole list has come."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("one")
         async with running(world):
             fault = world.server.faults.add(
@@ -264,13 +221,10 @@ def test_a_list_that_fails_half_way_changes_nothing(ram: Path) -> None:
             assert world.colors() == {"one": "red"}
             await world.until(lambda: world.colors() == {"one": "red", "two": "red"})
 
-    in_world(ram, body)
 
-
-def test_a_name_that_is_used_again(ram: Path) -> None:
+async def test_a_name_that_is_used_again(ram: Path) -> None:
     """Another object under the same name is a departure and an arrival, also through a list."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("one")
         async with running(world):
             port = world.server.port
@@ -283,13 +237,10 @@ def test_a_name_that_is_used_again(ram: Path) -> None:
             await world.until(lambda: len(world.told) == 3)
         assert world.told[1:] == [("one", "red", None), ("one", None, "red")]
 
-    in_world(ram, body)
 
-
-def test_an_object_that_makes_no_sense(ram: Path) -> None:
+async def test_an_object_that_makes_no_sense(ram: Path) -> None:
     """It costs only itself: a new one is left out, a known one keeps its last good value."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("good")
         await world.make("bad", None)
         async with running(world):
@@ -308,15 +259,12 @@ def test_an_object_that_makes_no_sense(ram: Path) -> None:
             await world.paint("good", color="white")
             await world.until(lambda: not world.informer.rejected)
 
-    in_world(ram, body)
-
 
 @pytest.mark.parametrize("supported", [True, False])
-def test_a_selector_by_field(ram: Path, supported: bool) -> None:
+async def test_a_selector_by_field(ram: Path, supported: bool) -> None:
     """Objects of one node appear and disappear, whether the server selects or we do."""
     selector = selectors.Selector(fields="status.nodeName=here")
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         if not supported:
             world.server.api.unselectable.add(kinds.RESERVATIONS)
         world.watch_with(selector)
@@ -329,8 +277,6 @@ def test_a_selector_by_field(ram: Path, supported: bool) -> None:
             await world.paint("mine", "status", nodeName="there")
             await world.until(lambda: world.colors() == {"other": "red"})
             assert world.informer.health.local is not supported
-
-    in_world(ram, body)
 
 
 def test_waiting_grows_and_is_spread() -> None:
@@ -346,7 +292,7 @@ def test_waiting_grows_and_is_spread() -> None:
     assert pace.wait(0, refusals.Unavailable("busy", retry_after=7), 0.0) == 7
 
 
-def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
+async def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
     """Gone again and again right after a list is a failure that waits, not a storm of lists."""
     waits: list[refusals.ObjectsError] = []
 
@@ -355,7 +301,7 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
             waits.append(error)
             return super().wait(failures, error, chance * 0)
 
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         fault = world.server.faults.add(
             faults.Fault(faults.Manner.ANSWER, watch=True, status=410, body=b"{}", times=4)
         )
@@ -366,5 +312,3 @@ def test_a_store_that_cannot_go_on_from_its_own_lists(ram: Path) -> None:
             await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
         assert fault.times == 0
         assert [type(error) for error in waits] == [refusals.Gone] * 4
-
-    in_world(ram, body)

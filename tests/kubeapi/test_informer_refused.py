@@ -10,7 +10,7 @@ import pytest
 from koordlet.kubeapi import informer, kinds, refusals, selectors
 from koordlet.workloads import gatherer
 from tests.kit.apiserver import faults
-from tests.kubeapi.test_informer import PATIENCE, World, color, in_world, running
+from tests.kubeapi.test_informer import PATIENCE, color, opened, running
 
 DEFINITION = {
     "spec": {
@@ -30,10 +30,9 @@ DEFINITION = {
         b"<html>cannot serve /reservations?fieldSelector=status.nodeName</html>",
     ],
 )
-def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> None:
+async def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> None:
     """A failure like others: not all objects of the cluster are watched from then on."""
-
-    async def live(world: World) -> None:
+    async with opened(ram) as world:
         world.watch_with(selectors.Selector(fields="status.nodeName=here"))
         world.server.faults.add(faults.Fault(faults.Manner.ANSWER, status=400, body=body))
         await world.make("mine", nodeName="here")
@@ -41,13 +40,10 @@ def test_a_bad_request_that_is_not_about_the_field(ram: Path, body: bytes) -> No
             assert world.colors() == {"mine": "red"}
             assert not world.informer.health.local
 
-    in_world(ram, live)
 
-
-def test_a_kind_that_is_not_installed(ram: Path) -> None:
+async def test_a_kind_that_is_not_installed(ram: Path) -> None:
     """It is said, retried slowly, and found when it is installed."""
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         world.server.api.served.drop(DEFINITION)
         task = asyncio.create_task(world.informer.run())
         await world.until(lambda: world.informer.health.state is informer.State.NOT_SERVED)
@@ -56,14 +52,11 @@ def test_a_kind_that_is_not_installed(ram: Path) -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    in_world(ram, body)
 
-
-def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
+async def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
     """Nobody told of its end: at the first look it ages, at the second what it had is gone."""
     never = informer.Pace(slow_seconds=3600.0)
-
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("a")
         world.informer = informer.Informer(
             world.client, kinds.RESERVATIONS, color, changed=world.changed, pace=never
@@ -82,10 +75,8 @@ def test_a_kind_that_is_installed_no_more(ram: Path) -> None:
         async with running(world):
             await world.until(lambda: world.colors() == {"a": "red"})
 
-    in_world(ram, body)
 
-
-def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> None:
+async def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> None:
     """A server refuses before it has read its roles; the outage before that counts nothing."""
     attempts: list[tuple[type[refusals.ObjectsError], int]] = []
 
@@ -95,7 +86,7 @@ def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> 
             assert super().wait(failures, error, chance) <= 8
             return 0.0
 
-    async def body(world: World) -> None:
+    async with opened(ram) as world:
         await world.make("a")
         world.informer = informer.Informer(world.client, kinds.RESERVATIONS, color, pace=Noted())
         for status, times in ((503, 5), (403, 2)):
@@ -106,5 +97,3 @@ def test_a_server_that_comes_back_and_refuses_is_asked_again_soon(ram: Path) -> 
             await world.until(lambda: world.informer.health.state is informer.State.WATCHING)
         outage = [(refusals.Unavailable, count) for count in range(5)]
         assert attempts == [*outage, (refusals.Forbidden, 0), (refusals.Forbidden, 1)]
-
-    in_world(ram, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import dataclasses
 import io
 import json
@@ -19,7 +19,7 @@ from koordlet.report import applying, rows, tainting
 from koordlet.report.objects import holders, node_status, topology_object
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks, pasts
-from tests.kit.apiserver import status
+from tests.kit.apiserver import status, store_server
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.node_reports import (
     CUSTOM,
@@ -28,12 +28,10 @@ from tests.kit.node_reports import (
     NODE,
     NODE_REF,
     NRT,
-    Counting,
     Racing,
-    cluster,
     node_view,
     offering,
-    play,
+    stored_node,
 )
 from tests.report.test_writing import relabelled
 
@@ -60,10 +58,9 @@ async def write_as_kubelet(store: objects.Objects) -> None:
     await store.patch(NODE_REF, objects.Strategic(body), subresource="status", manager="kubelet")
 
 
-def test_every_field_is_applied_by_us(ram: Path) -> None:
+async def test_every_field_is_applied_by_us(ram: Path) -> None:
     """``managedFields`` says so of each object; the kubelet's part of the Node stays its own."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await write_as_kubelet(store.store)
         await rows.TopologyRow(MANNERS, Racing(1000.0)).bring(store, node_view())
         await rows.Metric(pasts.used_node()).bring(store, node_view())
@@ -77,13 +74,10 @@ def test_every_field_is_applied_by_us(ram: Path) -> None:
         entry = next(o for o in node["metadata"]["managedFields"] if o["operation"] == "Apply")
         assert all("koordlet.io/" in key for key in entry["fieldsV1"]["f:status"]["f:conditions"])
 
-    play(ram, body)
 
-
-def test_what_is_ours_no_more_goes(ram: Path) -> None:
+async def test_what_is_ours_no_more_goes(ram: Path) -> None:
     """Also where it was written by an agent that did not apply; what others wrote stays."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.TopologyRow(MANNERS, Racing(1000.0))
         marked = {topology_object.SYSTEM_QOS: "{}", "foreign/mark": "1"}
         reference = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": "u"}
@@ -99,27 +93,23 @@ def test_what_is_ours_no_more_goes(ram: Path) -> None:
         metadata = objects.metadata(await store.store.get(NRT))
         assert topology_object.NUMA_RESERVATION not in metadata["labels"]
 
-    play(ram, body)
 
-
-def test_its_owner_stays(ram: Path) -> None:
+async def test_its_owner_stays(ram: Path) -> None:
     """The Node is the object's owner for good: it is applied each time."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.TopologyRow(MANNERS, Racing(1000.0))
         await row.bring(store, node_view())
         assert await row.bring(store, relabelled()) == 1
         (owner,) = (await store.store.get(NRT))["metadata"]["ownerReferences"]
         assert owner["name"] == NODE
 
-    play(ram, body)
 
-
-def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
+async def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
     """Logged once; our conditions are written; once it is gone, the resources are taken."""
     log.configure("warning", "json", stream=(log_text := io.StringIO()))
-
-    async def body(store: Counting) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(structlog.reset_defaults)
+        store = await stack.enter_async_context(stored_node(ram))
         clock, hour = clocks.Clock(1000.0), clocks.Clock(1000.0)
         store.store = adapter.Store(ram / "timed.db", clock=hour)
         await store.store.open()
@@ -143,20 +133,14 @@ def test_another_program_that_writes_is_left_the_resources(ram: Path) -> None:
         assert node["status"]["allocatable"][BATCH[0]] == "7000"
         assert owners(node, "status", "allocatable", BATCH[0]) == {("koordlet", "Apply")}
         await store.store.close()
-
-    try:
-        play(ram, body)
-    finally:
-        structlog.reset_defaults()
     events = [json.loads(line) for line in log_text.getvalue().splitlines()]
     (contested,) = (event for event in events if event["event"] == "objects.contested")
     assert contested["managers"] == ["koord-manager"]
 
 
-def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
+async def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
     """An agent of before has patched: those fields are ours, and go when they are not offered."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await patch_batch_cpu(store.store, "koordlet", "4000")
         assert await row.bring(store, offering(node_view(), cpu=4000, memory=1 << 30)) == 1
@@ -164,13 +148,10 @@ def test_an_older_agents_own_fields_are_taken(ram: Path) -> None:
         node = await store.store.get(NODE_REF)
         assert not set(BATCH) & node["status"]["allocatable"].keys()
 
-    play(ram, body)
 
-
-def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
+async def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
     """A new agent has no offer yet: what the one before it applied stays as it is."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         first = rows.StatusRow(MANNERS, Racing(1000.0))
         await first.bring(store, offering(node_view(), cpu=4000))
         changed = dataclasses.replace(node_view(), mode="observe")
@@ -178,8 +159,6 @@ def test_a_promise_stays_while_nobody_decides(ram: Path) -> None:
         node = await store.store.get(NODE_REF)
         assert node["status"]["allocatable"][BATCH[0]] == "4000"
         assert node_status.PREFIX in str(node["status"]["conditions"])
-
-    play(ram, body)
 
 
 ANSWERS = {
@@ -192,50 +171,42 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("refused", ANSWERS)
-def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, refused: str) -> None:
+async def test_a_server_that_cannot_apply_is_sent_patches(ram: Path, refused: str) -> None:
     """It is asked once, and again when the object is read again; everything is written."""
     code, reason, message = ANSWERS[refused]
     refusal = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
     answer = json.dumps({**refusal, "message": message}).encode()
-
-    async def body() -> None:
-        async with cluster(ram, CUSTOM) as (serving, client, store):
-            clock = clocks.Clock(1000.0)
-            every: tuple[Any, ...] = (
-                rows.TopologyRow(MANNERS, clock),
-                rows.Metric(pasts.used_node()),
-                rows.StatusRow(MANNERS, clock),
-            )
-            for row in every:
-                fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
-                serving.faults.add(fault)
-                await row.bring(client, offering(node_view(), cpu=4000))
-                assert fault.times == 0
-            assert (await store.get(NRT))["zones"]
-            assert (await store.get(METRIC))["status"]["updateTime"]
-            status = (await store.get(NODE_REF))["status"]
-            assert status["capacity"][BATCH[0]] == "4000"
-            clock.now += 400
-            assert await every[0].bring(client, relabelled()) == 1
-            assert ("koordlet", "Apply") in owners(await store.get(NRT), "zones")
-
-    asyncio.run(asyncio.wait_for(body(), 30))
-
-
-def test_other_refusals_are_refusals(ram: Path) -> None:
-    """A server that forbids, or fails, is not sent the same in another form."""
-
-    async def body() -> None:
-        async with cluster(ram, CUSTOM) as (serving, client, _):
-            error = status.failure(refusals.Failed("etcd is slow"))
-            fault = Fault(Manner.ANSWER, method="PATCH", body=json.dumps(error).encode())
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, store):
+        clock = clocks.Clock(1000.0)
+        every: tuple[Any, ...] = (
+            rows.TopologyRow(MANNERS, clock),
+            rows.Metric(pasts.used_node()),
+            rows.StatusRow(MANNERS, clock),
+        )
+        for row in every:
+            fault = Fault(Manner.ANSWER, method="PATCH", status=code, body=answer)
             serving.faults.add(fault)
-            hand = applying.Hand()
-            with pytest.raises(refusals.Failed):
-                await hand.put(client, NRT, {"zones": []})
-            assert not hand.plain
+            await row.bring(client, offering(node_view(), cpu=4000))
+            assert fault.times == 0
+        assert (await store.get(NRT))["zones"]
+        assert (await store.get(METRIC))["status"]["updateTime"]
+        status = (await store.get(NODE_REF))["status"]
+        assert status["capacity"][BATCH[0]] == "4000"
+        clock.now += 400
+        assert await every[0].bring(client, relabelled()) == 1
+        assert ("koordlet", "Apply") in owners(await store.get(NRT), "zones")
 
-    asyncio.run(asyncio.wait_for(body(), 30))
+
+async def test_other_refusals_are_refusals(ram: Path) -> None:
+    """A server that forbids, or fails, is not sent the same in another form."""
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, _):
+        error = status.failure(refusals.Failed("etcd is slow"))
+        fault = Fault(Manner.ANSWER, method="PATCH", body=json.dumps(error).encode())
+        serving.faults.add(fault)
+        hand = applying.Hand()
+        with pytest.raises(refusals.Failed):
+            await hand.put(client, NRT, {"zones": []})
+        assert not hand.plain
 
 
 def test_what_shall_not_be_there_is_not_named() -> None:
@@ -246,10 +217,9 @@ def test_what_shall_not_be_there_is_not_named() -> None:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: bool) -> None:
+async def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: bool) -> None:
     """Resources and conditions go, applied or patched; the kubelet's, and what others own, stay."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await write_as_kubelet(store.store)
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await row.bring(store, node_view())
@@ -266,5 +236,3 @@ def test_at_the_end_nothing_of_ours_is_left_on_the_node(ram: Path, *, plain: boo
         assert [condition["type"] for condition in node["status"]["conditions"]] == ["Ready"]
         assert {BATCH[0]} == node["status"]["allocatable"].keys() & set(BATCH)
         assert await tainting.withdraw(store, NODE, taints=False, status=True) == 0
-
-    play(ram, body)

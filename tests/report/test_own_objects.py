@@ -9,7 +9,7 @@ import pytest
 from koordlet.history import series
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.report import own_objects, rows
-from tests.kit.node_reports import METRIC, NODE, NRT, Counting, Racing, node_view, play
+from tests.kit.node_reports import METRIC, NODE, NRT, Counting, Racing, node_view, stored_node
 
 DEVICE = objects.Ref(kinds.DEVICES, NODE)
 
@@ -23,10 +23,9 @@ async def write_objects(store: Counting) -> None:
     await rows.Metric(series.History()).bring(store.store, now)
 
 
-def test_objects_of_koordlet_alone_are_deleted(ram: Path) -> None:
+async def test_objects_of_koordlet_alone_are_deleted(ram: Path) -> None:
     """All three, by their revision; a second time there is nothing to do."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await write_objects(store)
 
         assert await own_objects.withdraw(store.store, NODE) == 3
@@ -35,13 +34,10 @@ def test_objects_of_koordlet_alone_are_deleted(ram: Path) -> None:
                 await store.store.get(ref)
         assert await own_objects.withdraw(store.store, NODE) == 0
 
-    play(ram, body)
 
-
-def test_what_others_wrote_stays(ram: Path) -> None:
+async def test_what_others_wrote_stays(ram: Path) -> None:
     """In a shared object koordlet's fields go; what only a namesake updated is left alone."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await write_objects(store)
         label = objects.Apply({"metadata": {"labels": {"theirs": "1"}}}, "somebody", force=True)
         await store.store.patch(NRT, label)
@@ -58,5 +54,3 @@ def test_what_others_wrote_stays(ram: Path) -> None:
         assert not shared.get("zones")
         assert "updateTime" not in metric.get("status", {})
         assert await store.store.get(DEVICE)
-
-    play(ram, body)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,21 +51,16 @@ def view_of_broken(*names: str, problems: tuple[str, ...] = ("it is broken",)) -
     return views.view(pods, ready=True)
 
 
-def play(path: Path, body: Callable[[Counting, clocks.Clock], Awaitable[None]]) -> None:
-    """Run a test's body on a store."""
-
-    async def run() -> None:
-        store = adapter.Store(path / "store.db")
-        await store.open()
-        try:
-            await store.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
-            await asyncio.wait_for(
-                asyncio.ensure_future(body(Counting(store), clocks.Clock(1000.0))), 30
-            )
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+@asynccontextmanager
+async def opened(path: Path) -> AsyncGenerator[tuple[Counting, clocks.Clock]]:
+    """A store with a namespace, and a clock."""
+    store = adapter.Store(path / "store.db")
+    await store.open()
+    try:
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": "default"}})
+        yield Counting(store), clocks.Clock(1000.0)
+    finally:
+        await store.close()
 
 
 def start_row(clock: clocks.Clock) -> remarking.EventObjects:
@@ -78,10 +73,9 @@ async def look(row: remarking.EventObjects, store: Counting, now: view.ReportVie
     return await row.bring(store, now)  # type: ignore[arg-type] # what it needs of a store
 
 
-def test_a_mistake_is_said_once(ram: Path) -> None:
+async def test_a_mistake_is_said_once(ram: Path) -> None:
     """A hundred looks at the same pod make one event."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         row = start_row(clock)
         for _ in range(100):
             await look(row, store, view_of_broken("web"))
@@ -91,13 +85,10 @@ def test_a_mistake_is_said_once(ram: Path) -> None:
         assert (event["regarding"]["name"], event["regarding"]["uid"]) == ("web", "uid-web")
         assert event["note"].startswith("it is broken")
 
-    play(ram, body)
 
-
-def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
+async def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
     """Each half hour the same event counts once more; one that was deleted is made again."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         row = start_row(clock)
         for _ in range(3):
             await look(row, store, view_of_broken("web"))
@@ -109,37 +100,28 @@ def test_a_mistake_that_lasts_is_renewed(ram: Path) -> None:
         assert await look(row, store, view_of_broken("web")) == 1
         assert "series" not in (await store.events())[0]
 
-    play(ram, body)
 
-
-def test_a_successor_says_nothing(ram: Path) -> None:
+async def test_a_successor_says_nothing(ram: Path) -> None:
     """An agent that starts anew finds the event of the one before."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         await look(start_row(clock), store, view_of_broken("web"))
         assert await look(start_row(clock), store, view_of_broken("web")) == 0
         assert len(await store.events()) == 1
 
-    play(ram, body)
 
-
-def test_a_mistake_that_comes_and_goes_is_no_storm(ram: Path) -> None:
+async def test_a_mistake_that_comes_and_goes_is_no_storm(ram: Path) -> None:
     """A pod that is broken at every second look has one event and costs one request."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         row = start_row(clock)
         for n in range(100):
             await look(row, store, view_of_broken("web") if n % 2 else view_of_broken())
             clock.now += 5
         assert store.asked == ["create"]
 
-    play(ram, body)
 
-
-def test_many_broken_pods_get_their_events_slowly(ram: Path) -> None:
+async def test_many_broken_pods_get_their_events_slowly(ram: Path) -> None:
     """A burst, then one event in two seconds; no pod is left out for good."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         row, now = start_row(clock), view_of_broken(*(f"p{n}" for n in range(60)))
         request_counts = []
         for _ in range(6):
@@ -153,13 +135,10 @@ def test_many_broken_pods_get_their_events_slowly(ram: Path) -> None:
             await look(row, store, now)
         assert len(await store.events()) == 60
 
-    play(ram, body)
 
-
-def test_a_refusal_costs_one(ram: Path) -> None:
+async def test_a_refusal_costs_one(ram: Path) -> None:
     """A namespace that ends refuses its own; the row fails only where nothing gets through."""
-
-    async def body(store: Counting, clock: clocks.Clock) -> None:
+    async with opened(ram) as (store, clock):
         row = start_row(clock)
         ending = refusals.Forbidden("the namespace is being terminated", culprit="default")
         store.refuse = lambda sent: ending if sent["regarding"]["name"] == "a" else None
@@ -173,5 +152,3 @@ def test_a_refusal_costs_one(ram: Path) -> None:
             await look(row, store, view_of_broken("d"))
         store.refuse = lambda _: None
         assert await look(row, store, view_of_broken("d")) == 1
-
-    play(ram, body)

@@ -5,7 +5,6 @@ By the row of the Node's status, on a store with field owners and over HTTP.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,16 @@ from koordlet.report import rows, tainting, view
 from koordlet.report.objects import holders
 from koordlet.scheduler.store import adapter
 from tests.kit import clocks
+from tests.kit.apiserver import store_server
 from tests.kit.node_reports import (
     CUSTOM,
     MANNERS,
     NODE,
     NODE_REF,
-    Counting,
     Racing,
-    cluster,
     node_view,
     offering,
-    play,
+    stored_node,
 )
 
 OURS = {NORMALIZATION: "1.20", AMPLIFICATION: '{"cpu":1.8}'}
@@ -67,10 +65,9 @@ async def condition(store: objects.Objects) -> tuple[str, str]:
     return mine["status"], mine.get("message") or ""
 
 
-def test_ratios_are_written_once_and_follow_the_table(ram: Path) -> None:
+async def test_ratios_are_written_once_and_follow_the_table(ram: Path) -> None:
     """Beside an annotation of somebody else; a new table is one write, an empty one takes both."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         foreign = {"metadata": {"annotations": {"foreign/mark": "1"}}}
         await store.store.patch(NODE_REF, objects.Merge(foreign))
         row = rows.StatusRow(MANNERS, Racing(1000.0))
@@ -90,13 +87,10 @@ def test_ratios_are_written_once_and_follow_the_table(ram: Path) -> None:
         assert node["metadata"]["annotations"] == {"foreign/mark": "1"}
         assert await row.bring(store, rated(None)) == 0
 
-    play(ram, body)
 
-
-def test_a_ratio_of_somebody_else_stays_and_is_said(ram: Path) -> None:
+async def test_a_ratio_of_somebody_else_stays_and_is_said(ram: Path) -> None:
     """Once it is removed ours comes. Theirs amplifies meanwhile, so that both are about one CPU."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await annotate(store.store, normalization="2.00")
         row = rows.StatusRow(MANNERS, clock := clocks.Clock(1000.0))
         assert await row.bring(store, rated()) == 1
@@ -116,13 +110,10 @@ def test_a_ratio_of_somebody_else_stays_and_is_said(ram: Path) -> None:
         assert await ratios(store.store) == OURS
         assert (await condition(store.store))[0] == "False"
 
-    play(ram, body)
 
-
-def test_a_value_that_somebody_writes_over_ours_is_theirs(ram: Path) -> None:
+async def test_a_value_that_somebody_writes_over_ours_is_theirs(ram: Path) -> None:
     """Also where another reason to write comes before the Node is read again, and at the end."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await row.bring(store, rated())
         await annotate(store.store, amplification='{"cpu":4}')
@@ -132,14 +123,11 @@ def test_a_value_that_somebody_writes_over_ours_is_theirs(ram: Path) -> None:
         await tainting.withdraw(store.store, NODE, taints=False, status=True)
         assert await ratios(store.store) == {AMPLIFICATION: '{"cpu":4}'}
 
-    play(ram, body)
-
 
 @pytest.mark.parametrize("spelled", ["1.20", "1.2"])
-def test_the_same_value_of_somebody_else_is_no_conflict(ram: Path, spelled: str) -> None:
+async def test_the_same_value_of_somebody_else_is_no_conflict(ram: Path, spelled: str) -> None:
     """Nothing is said while both agree, however they write it; it is theirs all the same."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await annotate(store.store, normalization=spelled, amplification='{"cpu": 1.80}')
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await row.bring(store, rated())
@@ -149,13 +137,10 @@ def test_the_same_value_of_somebody_else_is_no_conflict(ram: Path, spelled: str)
         )
         assert {owner.manager for owner in owners} == {"kubectl-annotate"}
 
-    play(ram, body)
 
-
-def test_an_unheard_node_keeps_its_ratios(ram: Path) -> None:
+async def test_an_unheard_node_keeps_its_ratios(ram: Path) -> None:
     """Its label may switch normalization off: until it is known, nothing is written or removed."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         fresh = rows.StatusRow(MANNERS, Racing(1000.0))
         await fresh.bring(store, rated(known=False))
         assert await ratios(store.store) == {}
@@ -165,14 +150,11 @@ def test_an_unheard_node_keeps_its_ratios(ram: Path) -> None:
         assert await restarted.bring(store, unheard) == 1
         assert await ratios(store.store) == OURS
 
-    play(ram, body)
-
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_at_the_final_stop_they_go(ram: Path, *, plain: bool) -> None:
+async def test_at_the_final_stop_they_go(ram: Path, *, plain: bool) -> None:
     """Applied, or patched where the server cannot apply."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.StatusRow(MANNERS, Racing(1000.0))
         await row.bring(store, node_view())
         row._hand.plain = "no apply" if plain else ""
@@ -181,18 +163,12 @@ def test_at_the_final_stop_they_go(ram: Path, *, plain: bool) -> None:
         await tainting.withdraw(store.store, NODE, taints=False, status=True)
         assert await ratios(store.store) == {}
 
-    play(ram, body)
 
-
-def test_over_http_as_well(ram: Path) -> None:
+async def test_over_http_as_well(ram: Path) -> None:
     """Through the client that the agent has: one apply of the subresource carries them."""
-
-    async def body() -> None:
-        async with cluster(ram, CUSTOM) as (_, client, store):
-            row = rows.StatusRow(MANNERS, Racing(1000.0))
-            assert await row.bring(client, rated()) == 1
-            assert await row.bring(client, rated()) == 0
-            written: dict[str, Any] = await ratios(store)
-            assert written == OURS
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (_, client, store):
+        row = rows.StatusRow(MANNERS, Racing(1000.0))
+        assert await row.bring(client, rated()) == 1
+        assert await row.bring(client, rated()) == 0
+        written: dict[str, Any] = await ratios(store)
+        assert written == OURS

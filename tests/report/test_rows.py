@@ -9,13 +9,19 @@ from koordlet.history import series
 from koordlet.model import meter
 from koordlet.report import rows, view
 from tests.kit import pasts
-from tests.kit.node_reports import MANNERS, METRIC, NODE_REF, Counting, Racing, node_view, play
+from tests.kit.node_reports import (
+    MANNERS,
+    METRIC,
+    NODE_REF,
+    Racing,
+    node_view,
+    stored_node,
+)
 
 
-def test_what_was_reported_stands_until_half_a_window_is_known(ram: Path) -> None:
+async def test_what_was_reported_stands_until_half_a_window_is_known(ram: Path) -> None:
     """The report of before keeps its time; then comes a window of what the new agent saw."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         first_agent = rows.Metric(pasts.used_node())
         await first_agent.bring(store, node_view())
         first_status = (await store.store.get(METRIC))["status"]
@@ -31,13 +37,10 @@ def test_what_was_reported_stands_until_half_a_window_is_known(ram: Path) -> Non
         assert first_status["updateTime"] != status["updateTime"]
         assert status["nodeMetric"]["nodeUsage"]["resources"]["cpu"] == "500m"
 
-    play(ram, body)
 
-
-def test_a_short_window_is_told_beside_the_report(ram: Path) -> None:
+async def test_a_short_window_is_told_beside_the_report(ram: Path) -> None:
     """The Node says whether its use is not known, known of a part of the window, or known."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         reasons = []
         for known in (series.History(), pasts.used_node(seconds=180), pasts.used_node()):
             metric = rows.Metric(known)
@@ -53,17 +56,12 @@ def test_a_short_window_is_told_beside_the_report(ram: Path) -> None:
             ("False", "LackingNothing"),
         ]
 
-    play(ram, body)
 
-
-def test_a_node_that_was_never_reported_has_no_use_of_zero(ram: Path) -> None:
+async def test_a_node_that_was_never_reported_has_no_use_of_zero(ram: Path) -> None:
     """The object is made for its wish, and has no status while nothing is known."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         assert await rows.Metric(series.History()).bring(store, node_view()) == 0
         assert not (await store.store.get(METRIC)).get("status")
-
-    play(ram, body)
 
 
 def later(seconds: float) -> view.ReportView:

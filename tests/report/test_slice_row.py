@@ -13,7 +13,7 @@ from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import prepared_claim
 from koordlet.report import slice_row, view
 from tests.kit import clocks
-from tests.kit.node_reports import MANNERS, NODE, Counting, node_view, play
+from tests.kit.node_reports import MANNERS, NODE, Counting, node_view, stored_node
 
 SLICE = objects.Ref(kinds.RESOURCE_SLICES, f"{NODE}-koordlet.cpu-0")
 
@@ -37,21 +37,17 @@ async def slices(store: Counting) -> dict[str, Any]:
     return {objects.text(body, "name"): body for body in page.items}
 
 
-def test_an_agent_that_offers_nothing_asks_nothing(ram: Path) -> None:
+async def test_an_agent_that_offers_nothing_asks_nothing(ram: Path) -> None:
     """It may have no right to."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
         assert await row.bring(store, node_view()) == 0
         assert store.asked == []
 
-    play(ram, body)
 
-
-def test_slices_are_written_once_a_change(ram: Path) -> None:
+async def test_slices_are_written_once_a_change(ram: Path) -> None:
     """One list, one read of the owner, one write; then nothing; then one patch."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = slice_row.SliceRow(MANNERS, clock)
         assert await row.bring(store, offering(3, 4)) == 1
@@ -74,13 +70,10 @@ def test_slices_are_written_once_a_change(ram: Path) -> None:
         assert written["spec"]["devices"][1]["capacity"]["cpu"]["value"] == "2"
         assert written["metadata"]["ownerReferences"][0]["name"] == NODE
 
-    play(ram, body)
 
-
-def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
+async def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
     """What stands there says the same."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await slice_row.SliceRow(MANNERS, clocks.Clock(1000.0)).bring(store, offering(3))
         before = await store.store.get(SLICE)
         store.asked.clear()
@@ -89,13 +82,10 @@ def test_an_agent_that_comes_after_another_writes_nothing(ram: Path) -> None:
         assert store.asked == ["list"]
         assert before == await store.store.get(SLICE)
 
-    play(ram, body)
 
-
-def test_slices_are_written_for_a_kubelet_that_has_the_driver(ram: Path) -> None:
+async def test_slices_are_written_for_a_kubelet_that_has_the_driver(ram: Path) -> None:
     """None before; one that refuses the driver later has them deleted."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
         assert await row.bring(store, offering(3, registration=0)) == 0
         assert store.asked == []
@@ -103,14 +93,11 @@ def test_slices_are_written_for_a_kubelet_that_has_the_driver(ram: Path) -> None
         assert await row.bring(store, offering(3, registration=0)) == 1
         assert await slices(store) == {}
 
-    play(ram, body)
-
 
 @pytest.mark.parametrize(("after", "most"), [(0, 2), (15, 32), (100, 204), (2000, 2300)])
-def test_slices_that_a_kubelet_deletes_come_back(ram: Path, after: int, most: int) -> None:
+async def test_slices_that_a_kubelet_deletes_come_back(ram: Path, after: int, most: int) -> None:
     """Of a kubelet that has just started at once, later not twice as late, at last in a resync."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = slice_row.SliceRow(MANNERS, clock)
         await row.bring(store, offering(3))
@@ -126,23 +113,18 @@ def test_slices_that_a_kubelet_deletes_come_back(ram: Path, after: int, most: in
         assert clock.now - start <= most
         assert (await store.store.get(SLICE))["spec"]["pool"]["generation"] == 1
 
-    play(ram, body)
 
-
-def test_a_kubelet_that_starts_again_has_its_slices_read(ram: Path) -> None:
+async def test_a_kubelet_that_starts_again_has_its_slices_read(ram: Path) -> None:
     """It has deleted them, maybe before it found the driver."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
         await row.bring(store, offering(3))
         await store.store.delete(SLICE)
         assert await row.bring(store, offering(3)) == 0
         assert await row.bring(store, offering(3, registration=2)) == 1
 
-    play(ram, body)
 
-
-def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
+async def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
     """One without shared devices keeps no policy; each resync would raise the generation."""
 
     class Dropping(Counting):
@@ -159,7 +141,7 @@ def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
                 del device["allowMultipleAllocations"]
             return await self.store.create(kind, kept)
 
-    async def body(counting: Counting) -> None:
+    async with stored_node(ram) as counting:
         store, clock = Dropping(counting.store), clocks.Clock(1000.0)
         row = slice_row.SliceRow(MANNERS, clock)
         await row.bring(store, offering(3))
@@ -168,10 +150,8 @@ def test_what_a_server_drops_is_not_written_again(ram: Path) -> None:
             assert await row.bring(store, offering(3)) == 0
         assert [word for word in store.asked if word != "list"] == ["get", "create"]
 
-    play(ram, body)
 
-
-def test_a_generation_that_a_server_cut_short_is_written_anew(ram: Path) -> None:
+async def test_a_generation_that_a_server_cut_short_is_written_anew(ram: Path) -> None:
     """The slice whose devices are as before failed: schedulers drop a pool of two generations."""
 
     class Failing(Counting):
@@ -184,7 +164,7 @@ def test_a_generation_that_a_server_cut_short_is_written_anew(ram: Path) -> None
                 raise refusals.Conflict("changed meanwhile")
             return await self.store.patch(*words, **more)
 
-    async def body(counting: Counting) -> None:
+    async with stored_node(ram) as counting:
         store, clock = Failing(counting.store), clocks.Clock(1000.0)
         row = slice_row.SliceRow(MANNERS, clock)
         await row.bring(store, offering(*[2] * 200))
@@ -198,13 +178,10 @@ def test_a_generation_that_a_server_cut_short_is_written_anew(ram: Path) -> None
         pools = [body["spec"]["pool"] for body in (await slices(store)).values()]
         assert [pool["generation"] for pool in pools] == [3, 3]
 
-    play(ram, body)
 
-
-def test_slices_go_when_nothing_is_offered_and_others_stay(ram: Path) -> None:
+async def test_slices_go_when_nothing_is_offered_and_others_stay(ram: Path) -> None:
     """Fewer devices need fewer slices; a refused driver has none; a GPU driver's slice stays."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         gpu = {"metadata": {"name": "gpu"}, "spec": {"driver": "gpu.example", "nodeName": NODE}}
         await store.store.create(kinds.RESOURCE_SLICES, gpu)
         clock = clocks.Clock(1000.0)
@@ -221,16 +198,11 @@ def test_slices_go_when_nothing_is_offered_and_others_stay(ram: Path) -> None:
         assert await row.bring(store, node_view()) == 0
         assert store.asked == []
 
-    play(ram, body)
 
-
-def test_a_node_that_no_agent_watches_offers_nothing(ram: Path) -> None:
+async def test_a_node_that_no_agent_watches_offers_nothing(ram: Path) -> None:
     """A final stop takes the slices away."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = slice_row.SliceRow(MANNERS, clocks.Clock(1000.0))
         await row.bring(store, offering(3))
         assert await slice_row.withdraw(store, NODE) == 1
         assert await slices(store) == {}
-
-    play(ram, body)

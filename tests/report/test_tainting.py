@@ -19,7 +19,8 @@ from koordlet.model import decision
 from koordlet.report import tainting, view
 from koordlet.workloads import nodes
 from tests.kit import clocks
-from tests.kit.node_reports import CUSTOM, NODE, NODE_REF, Counting, cluster, node_view, play
+from tests.kit.apiserver import store_server
+from tests.kit.node_reports import CUSTOM, NODE, NODE_REF, node_view, stored_node
 
 MEMORY = {"key": "koordlet.io/memory-pressure", "effect": "NoSchedule"}
 FOREIGN = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
@@ -55,10 +56,9 @@ async def add_taints(store: objects.Objects, *more: dict[str, Any]) -> None:
         return
 
 
-def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
+async def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
     """Beside those of others; it lingers half a minute; a quiet node is not asked."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = tainting.Taints("NoSchedule", clock)
         await add_taints(store.store, FOREIGN)
@@ -73,13 +73,10 @@ def test_a_taint_comes_and_goes_with_its_condition(ram: Path) -> None:
         assert await row.bring(store, await look(store.store)) == 1
         assert await taints(store.store) == [FOREIGN]
 
-    play(ram, body)
 
-
-def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
+async def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
     """Also where the effect is another one now; the last taint leaves no empty list behind."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(
             store, await look(store.store, HELD)
         )
@@ -91,21 +88,16 @@ def test_without_an_effect_what_was_left_is_taken_away(ram: Path) -> None:
         assert "taints" not in (await store.store.get(NODE_REF)).get("spec", {})
         assert await none.bring(store, await look(store.store, HELD)) == 0
 
-    play(ram, body)
 
-
-def test_a_node_that_was_not_heard_is_left_alone(ram: Path) -> None:
+async def test_a_node_that_was_not_heard_is_left_alone(ram: Path) -> None:
     """What is not known is not compared with."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         now = await look(store.store, HELD)
         node = dataclasses.replace(now.snapshot.node, known=False)
         now = dataclasses.replace(now, snapshot=dataclasses.replace(now.snapshot, node=node))
         store.asked.clear()
         assert await tainting.Taints("NoSchedule", clocks.Clock(1000.0)).bring(store, now) == 0
         assert store.asked == []
-
-    play(ram, body)
 
 
 class Overtaken:
@@ -130,7 +122,7 @@ def served(path: Path, body: Callable[[objects.Objects], Awaitable[None]]) -> No
     """Run it against an API server over HTTP."""
 
     async def run() -> None:
-        async with cluster(path, CUSTOM) as (_, client, _store):
+        async with store_server.opened(path, NODE, custom=CUSTOM) as (_, client, _store):
             await body(client)
 
     asyncio.run(asyncio.wait_for(run(), 30))

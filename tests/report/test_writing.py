@@ -26,6 +26,7 @@ from koordlet.model import resources
 from koordlet.report import rows, view, writing
 from koordlet.report.objects.topology_object import NUMA_RESERVATION
 from tests.kit import clocks, deadline, pasts
+from tests.kit.apiserver import store_server
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.node_reports import (
     CUSTOM,
@@ -34,12 +35,10 @@ from tests.kit.node_reports import (
     NODE,
     NODE_REF,
     NRT,
-    Counting,
     Racing,
-    cluster,
     node_view,
     offering,
-    play,
+    stored_node,
 )
 
 
@@ -50,10 +49,9 @@ def relabelled() -> view.ReportView:
     return dataclasses.replace(base, snapshot=dataclasses.replace(base.snapshot, node=node))
 
 
-def test_a_topology_is_made_once(ram: Path) -> None:
+async def test_a_topology_is_made_once(ram: Path) -> None:
     """Created with its owner; while nothing changes nothing is asked; later it is compared."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
         assert await row.bring(store, node_view()) == 0
@@ -70,13 +68,10 @@ def test_a_topology_is_made_once(ram: Path) -> None:
         assert store.asked == ["get"]
         assert objects.revision(topology) == objects.revision(await store.store.get(NRT))
 
-    play(ram, body)
 
-
-def test_a_change_is_written_at_once(ram: Path) -> None:
+async def test_a_change_is_written_at_once(ram: Path) -> None:
     """One compare-and-swap patch; what others wrote stays, what they changed of ours comes back."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
         await row.bring(store, node_view())
@@ -98,13 +93,10 @@ def test_a_change_is_written_at_once(ram: Path) -> None:
         assert {r["name"] for r in topology["zones"][0]["resources"]} == {"v/nic", "cpu", "memory"}
         assert len(topology["zones"]) == 2
 
-    play(ram, body)
 
-
-def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
+async def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
     """A view that changes at every look makes one request in ten seconds."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         clock = clocks.Clock(1000.0)
         row = rows.TopologyRow(MANNERS, clock)
         for second in range(120):
@@ -112,13 +104,10 @@ def test_a_value_that_flips_stays_in_its_budget(ram: Path) -> None:
             await row.bring(store, node_view(revision=second))
         assert store.asked.count("patch") <= 14
 
-    play(ram, body)
 
-
-def test_metric_is_patched_each_interval(ram: Path) -> None:
+async def test_metric_is_patched_each_interval(ram: Path) -> None:
     """The first time it is read or made; then one patch is all, and its answer brings the wish."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         row = rows.Metric(pasts.used_node())
         assert await row.bring(store, node_view()) == 1
         store.asked.clear()
@@ -136,13 +125,10 @@ def test_metric_is_patched_each_interval(ram: Path) -> None:
             await row.bring(store, node_view())
         assert await row.bring(store, node_view()) == 1
 
-    play(ram, body)
 
-
-def test_the_nodes_status(ram: Path) -> None:
+async def test_the_nodes_status(ram: Path) -> None:
     """Offers and conditions come beside the kubelet's; an idle node is only compared."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         ready = {"type": "Ready", "status": "True"}
         status = {"capacity": {"cpu": "8"}, "conditions": [ready]}
         await store.store.patch(
@@ -167,13 +153,10 @@ def test_the_nodes_status(ram: Path) -> None:
         assert await row.bring(store, offering(node_view(), cpu=4100)) == 0
         assert store.asked == ["get"]
 
-    play(ram, body)
 
-
-def test_devices_of_others_stay(ram: Path) -> None:
+async def test_devices_of_others_stay(ram: Path) -> None:
     """We write GPUs and RDMA devices; what else is there is somebody else's."""
-
-    async def body(store: Counting) -> None:
+    async with stored_node(ram) as store:
         ref = objects.Ref(kinds.DEVICES, NODE)
         foreign = {"type": "fpga", "id": "x", "minor": 0}
         vanished = {"type": "gpu", "id": "gone", "minor": 0}
@@ -187,8 +170,6 @@ def test_devices_of_others_stay(ram: Path) -> None:
         assert [foreign] == device["spec"]["devices"]
         assert f"{label}model" not in device["metadata"]["labels"]
         assert device["metadata"]["labels"][f"{label}partition-policy"] == "theirs"
-
-    play(ram, body)
 
 
 # Over HTTP ----------------------------------------------------------------------------------------
@@ -212,16 +193,12 @@ def writers(
     return writing.Writers(client, every, lambda: now, pace=pace)
 
 
-def test_an_older_definition_is_adapted_to(ram: Path) -> None:
+async def test_an_older_definition_is_adapted_to(ram: Path) -> None:
     """Where only ``v1alpha1`` is served, that is written."""
-
-    async def body() -> None:
-        old = kinds.NODE_RESOURCE_TOPOLOGIES
-        async with cluster(ram, [old]) as (_, client, store):
-            await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, node_view())
-            assert (await store.get(objects.Ref(old, NODE)))["zones"]
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    old = kinds.NODE_RESOURCE_TOPOLOGIES
+    async with store_server.opened(ram, NODE, custom=[old]) as (_, client, store):
+        await rows.TopologyRow(MANNERS, clocks.Clock(1000.0)).bring(client, node_view())
+        assert (await store.get(objects.Ref(old, NODE)))["zones"]
 
 
 def _keeps_failing(running: writing.Writers, name: str) -> bool:
@@ -233,7 +210,7 @@ def test_a_missing_definition_costs_only_its_kind(ram: Path) -> None:
     log.configure("warning", "json", stream=(log_text := io.StringIO()))
 
     async def body() -> None:
-        async with cluster(ram, [NRT.kind]) as (_, client, store):
+        async with store_server.opened(ram, NODE, custom=[NRT.kind]) as (_, client, store):
             running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
             running.start()
             try:
@@ -267,24 +244,20 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("row", FAULTS)
-def test_everything_converges_after_failures(ram: Path, row: str) -> None:
+async def test_everything_converges_after_failures(ram: Path, row: str) -> None:
     """Whatever the server says for a while, all is written when it has said so."""
-
-    async def body() -> None:
-        async with cluster(ram, CUSTOM) as (serving, client, store):
-            await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
-            serving.faults.add(Fault(**FAULTS[row], times=12))
-            running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
-            running.start()
-            try:
-                await deadline.comes(lambda: all(health.ok for health in running.health.values()))
-                await deadline.comes(lambda: serving.faults.next("", "", watch=False) is None)
-            finally:
-                await running.stop()
-            assert "status" in await store.get(METRIC)
-            assert (await store.get(NRT))["zones"]
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    async with store_server.opened(ram, NODE, custom=CUSTOM) as (serving, client, store):
+        await store.create(kinds.NODE_METRICS, {"metadata": {"name": NODE}})
+        serving.faults.add(Fault(**FAULTS[row], times=12))
+        running = writers(client, node_view(), slow=0.02, clock=Racing(1000.0))
+        running.start()
+        try:
+            await deadline.comes(lambda: all(health.ok for health in running.health.values()))
+            await deadline.comes(lambda: serving.faults.next("", "", watch=False) is None)
+        finally:
+            await running.stop()
+        assert "status" in await store.get(METRIC)
+        assert (await store.get(NRT))["zones"]
 
 
 def test_a_whole_cluster_comes_back_slowly() -> None:

@@ -49,52 +49,44 @@ class HangingBackend(Backend):
         await asyncio.Event().wait()
 
 
-def test_scheduler_that_stops_in_the_middle_of_its_objects_is_not_waited_for(ram: Path) -> None:
+async def test_scheduler_that_stops_in_the_middle_of_its_objects_is_not_waited_for(
+    ram: Path,
+) -> None:
     """Half a cluster is no rehearsal: the caller learns what did not answer."""
+    service = moving.MovingService(HangingBackend())
+    serving = server.RpcServer(ram / "s.sock", (service,))
+    await serving.start()
 
-    async def body() -> None:
-        service = moving.MovingService(HangingBackend())
-        serving = server.RpcServer(ram / "s.sock", (service,))
-        await serving.start()
+    def ask() -> None:
+        with (
+            rpc_client.MovesClient(ram / "s.sock") as client,
+            pytest.raises(errors.HostError, match="does not answer ListObjects"),
+        ):
+            list(client.objects(timeout=0.2))
 
-        def ask() -> None:
-            with (
-                rpc_client.MovesClient(ram / "s.sock") as client,
-                pytest.raises(errors.HostError, match="does not answer ListObjects"),
-            ):
-                list(client.objects(timeout=0.2))
-
-        await asyncio.to_thread(ask)
-        await serving.stop()
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    await asyncio.to_thread(ask)
+    await serving.stop()
 
 
-def test_a_caller_is_told_of_each_state_and_its_going_ends_the_moves(ram: Path) -> None:
+async def test_a_caller_is_told_of_each_state_and_its_going_ends_the_moves(ram: Path) -> None:
     """The iterator of the backend is closed; a refusal has the scheduler's words."""
+    backend = Backend()
+    serving = server.RpcServer(ram / "s.sock", (moving.MovingService(backend),))
+    await serving.start()
 
-    async def body() -> None:
-        backend = Backend()
-        serving = server.RpcServer(ram / "s.sock", (moving.MovingService(backend),))
-        await serving.start()
+    def ask() -> None:
+        with rpc_client.MovesClient(ram / "s.sock") as client:
+            moves: Any = client.move(moving.MoveRequest(node="n1", reason="a fan"))
+            states = [(move.state, move.node, move.message) for move in (next(moves), next(moves))]
+            assert states == [("Waiting", "n1", ""), ("Reserved", "n2", "a fan")]
+            moves.close()
+            assert client.undo_drain("n1") == 3
+            assert list(client.objects()) == ["a", "b"]
+            with pytest.raises(errors.HostError, match="no such node"):
+                next(client.move(moving.MoveRequest(node="n9")))
+            with pytest.raises(errors.HostError, match="no such node"):
+                client.undo_drain("n9")
 
-        def ask() -> None:
-            with rpc_client.MovesClient(ram / "s.sock") as client:
-                moves: Any = client.move(moving.MoveRequest(node="n1", reason="a fan"))
-                states = [
-                    (move.state, move.node, move.message) for move in (next(moves), next(moves))
-                ]
-                assert states == [("Waiting", "n1", ""), ("Reserved", "n2", "a fan")]
-                moves.close()
-                assert client.undo_drain("n1") == 3
-                assert list(client.objects()) == ["a", "b"]
-                with pytest.raises(errors.HostError, match="no such node"):
-                    next(client.move(moving.MoveRequest(node="n9")))
-                with pytest.raises(errors.HostError, match="no such node"):
-                    client.undo_drain("n9")
-
-        await asyncio.to_thread(ask)
-        await backend.ended.wait()
-        await serving.stop()
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    await asyncio.to_thread(ask)
+    await backend.ended.wait()
+    await serving.stop()

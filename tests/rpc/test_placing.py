@@ -42,31 +42,27 @@ class Desk:
             raise refusals.Invalid(f"quota {name} has 1 child pods: p")
 
 
-def test_a_client_is_answered(ram: Path) -> None:
+async def test_a_client_is_answered(ram: Path) -> None:
     """What is handed in, and why; an error names its culprit."""
+    serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
+    await serving.start()
 
-    async def body() -> None:
-        serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
-        await serving.start()
+    def ask() -> None:
+        with rpc_client.PlacingClient(ram / "s.sock") as client:
+            taken = client.submit(["one", "two"], dry_run=True)
+            assert [(t.name, t.error) for t in taken] == [("one", "no"), ("two", "no")]
+            known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
+            assert known == client.why("d", "a")
+            with pytest.raises(errors.HostError, match="no such pod"):
+                client.why("d", "b")
+            client.delete_quota("team", force=True)
+            with pytest.raises(refusals.Invalid, match="quota team has 1 child pods"):
+                client.delete_quota("team", force=False)
+            with pytest.raises(refusals.NotFound, match="gone"):
+                client.delete_quota("gone", force=True)
 
-        def ask() -> None:
-            with rpc_client.PlacingClient(ram / "s.sock") as client:
-                taken = client.submit(["one", "two"], dry_run=True)
-                assert [(t.name, t.error) for t in taken] == [("one", "no"), ("two", "no")]
-                known = placing.Why(node="n1", scores={"n1": 3}, refusals={"NodeName": 2})
-                assert known == client.why("d", "a")
-                with pytest.raises(errors.HostError, match="no such pod"):
-                    client.why("d", "b")
-                client.delete_quota("team", force=True)
-                with pytest.raises(refusals.Invalid, match="quota team has 1 child pods"):
-                    client.delete_quota("team", force=False)
-                with pytest.raises(refusals.NotFound, match="gone"):
-                    client.delete_quota("gone", force=True)
-
-        await asyncio.to_thread(ask)
-        await serving.stop()
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    await asyncio.to_thread(ask)
+    await serving.stop()
 
 
 def test_nobody_listens(ram: Path) -> None:
@@ -78,24 +74,20 @@ def test_nobody_listens(ram: Path) -> None:
         client.why("d", "a")
 
 
-def test_a_client_hands_in_more_than_one_request_takes(ram: Path) -> None:
+async def test_a_client_hands_in_more_than_one_request_takes(ram: Path) -> None:
     """It sends pieces in their order; an object that is too large for any is refused by name."""
+    serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
+    await serving.start()
+    large = {"kind": "Pod", "metadata": {"name": "large", "note": "x" * (64 << 10)}}
+    several = [f"{number}{'y' * 20_000}" for number in range(9)]
 
-    async def body() -> None:
-        serving = server.RpcServer(ram / "s.sock", (placing.PlacingService(Desk()),))
-        await serving.start()
-        large = {"kind": "Pod", "metadata": {"name": "large", "note": "x" * (64 << 10)}}
-        several = [f"{number}{'y' * 20_000}" for number in range(9)]
+    def ask() -> None:
+        with rpc_client.PlacingClient(ram / "s.sock") as client:
+            taken = client.submit([*several, json.dumps(large), "last"])
+            assert [answer.name for answer in taken] == [*several, "large", "last"]
+            errors_of = [answer.error for answer in taken]
+            assert "a scheduler takes" in errors_of.pop(-2)
+            assert not any(errors_of)
 
-        def ask() -> None:
-            with rpc_client.PlacingClient(ram / "s.sock") as client:
-                taken = client.submit([*several, json.dumps(large), "last"])
-                assert [answer.name for answer in taken] == [*several, "large", "last"]
-                errors_of = [answer.error for answer in taken]
-                assert "a scheduler takes" in errors_of.pop(-2)
-                assert not any(errors_of)
-
-        await asyncio.to_thread(ask)
-        await serving.stop()
-
-    asyncio.run(asyncio.wait_for(body(), 30))
+    await asyncio.to_thread(ask)
+    await serving.stop()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +59,18 @@ def asked(kubelet: server.Kubelet, period: float = 0.02) -> kubelet_sources.Kube
     return kubelet_sources.endpoints(where, period=period, max_age=60.0, statistics=True)
 
 
-def with_kubelet(
-    use: Callable[[server.Kubelet, Watched, clocks.Clock], Awaitable[None]],
-) -> None:
+@asynccontextmanager
+async def opened() -> AsyncGenerator[tuple[server.Kubelet, Watched, clocks.Clock]]:
     """A kubelet, and what gathers from it."""
-
-    async def both() -> None:
-        kubelet, clock = server.Kubelet(), clocks.Clock(100.0)
-        await kubelet.start()
-        gatherer = Watched(clock, kubelet=asked(kubelet))
-        try:
-            await gatherer.all.start(20.0)
-            await use(kubelet, gatherer, clock)
-        finally:
-            await gatherer.all.stop()
-            await kubelet.stop()
-
-    asyncio.run(both())
+    kubelet, clock = server.Kubelet(), clocks.Clock(100.0)
+    await kubelet.start()
+    gatherer = Watched(clock, kubelet=asked(kubelet))
+    try:
+        await gatherer.all.start(20.0)
+        yield kubelet, gatherer, clock
+    finally:
+        await gatherer.all.stop()
+        await kubelet.stop()
 
 
 def fresh(now: observed.Observed) -> int:
@@ -82,10 +78,9 @@ def fresh(now: observed.Observed) -> int:
     return sum(not listed.stale for listed in now.pods)
 
 
-def test_the_first_answers_are_there_after_the_start() -> None:
+async def test_the_first_answers_are_there_after_the_start() -> None:
     """Pods and statistics, each source well."""
-
-    async def use(_: server.Kubelet, gatherer: Watched, __: clocks.Clock) -> None:
+    async with opened() as (_, gatherer, __):
         observation = gatherer.all.take()
 
         assert len(observation.pods) == 5
@@ -97,13 +92,10 @@ def test_the_first_answers_are_there_after_the_start() -> None:
         ]
         assert {path for path, _ in gatherer.all.took()} == {"/pods", "/stats/summary"}
 
-    with_kubelet(use)
 
-
-def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None:
+async def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None:
     """They stay after that, marked; it is named while it fails; what comes back counts at once."""
-
-    async def use(kubelet: server.Kubelet, gatherer: Watched, clock: clocks.Clock) -> None:
+    async with opened() as (kubelet, gatherer, clock):
         kubelet.manner = server.Manner.HTML
         failed = await gatherer.until(lambda now: not now.sources[0].ok)
 
@@ -116,13 +108,10 @@ def test_a_kubelet_that_fails_keeps_its_last_pods_until_they_are_stale() -> None
         well = await gatherer.until(lambda now: now.sources[0].ok)
         assert [each.stale for each in well.pods] == [False] * 5
 
-    with_kubelet(use)
 
-
-def test_a_broken_pod_costs_itself_and_is_said() -> None:
+async def test_a_broken_pod_costs_itself_and_is_said() -> None:
     """Also statistics that lie cost only themselves."""
-
-    async def use(kubelet: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
+    async with opened() as (kubelet, gatherer, _):
         kubelet.bodies["/pods"] = json.dumps({"items": [{"metadata": 3}, examples.pod()]}).encode()
         kubelet.bodies["/stats/summary"] = b"[1, 2"
         newest = await gatherer.until(lambda now: fresh(now) == 1 and not now.sources[1].ok)
@@ -130,22 +119,17 @@ def test_a_broken_pod_costs_itself_and_is_said() -> None:
         assert newest.sources[0].ok
         assert "items[0]" in newest.problems[0]
 
-    with_kubelet(use)
 
-
-def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str]) -> None:
     """It names the pod and the annotation, once, however often the kubelet says it."""
     key = "scheduling.koordinator.sh/resource-status"
     log.configure("warning", "json")
-
-    async def use(kubelet: server.Kubelet, gatherer: Watched, _: clocks.Clock) -> None:
+    async with opened() as (kubelet, gatherer, _):
         ill, well = examples.annotated(key, "{"), examples.pod(2)
         kubelet.bodies["/pods"] = json.dumps({"items": [ill]}).encode()
         await gatherer.until(lambda now: fresh(now) == 1)
         kubelet.bodies["/pods"] = json.dumps({"items": [ill, well]}).encode()
         await gatherer.until(lambda now: fresh(now) == 2)
-
-    with_kubelet(use)
     events = [json.loads(line) for line in capsys.readouterr().err.splitlines() if "{" in line]
     (event,) = [entry for entry in events if entry["event"] == "pod.problem"]
 
@@ -153,79 +137,69 @@ def test_what_is_wrong_with_a_pod_is_one_event(capsys: pytest.CaptureFixture[str
     assert event["pod"].count("/") == 1
 
 
-def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) -> None:
+async def test_a_checkpoint_that_is_half_written_keeps_the_last_one(tmp_path: Path) -> None:
     """A missing one holds nothing."""
+    cpu, memory = kubelet_sources.checkpoints(
+        directory.DirHost(str(tmp_path)), "/kubelet", max_age=9.0
+    )
+    await cpu.poll()
+    await memory.poll()
 
-    async def ask() -> None:
-        cpu, memory = kubelet_sources.checkpoints(
-            directory.DirHost(str(tmp_path)), "/kubelet", max_age=9.0
-        )
+    assert cpu.value is not None
+    assert cpu.value.entries == {}
+    folder = tmp_path / "kubelet"
+    folder.mkdir()
+    whole = (server.FIXTURES / "cpu_manager_state").read_bytes()
+    (folder / "cpu_manager_state").write_bytes(whole)
+    await cpu.poll()
+    (folder / "cpu_manager_state").write_bytes(whole[:50])
+    with pytest.raises(source.Unusable, match="cpu_manager_state"):
         await cpu.poll()
-        await memory.poll()
-
-        assert cpu.value is not None
-        assert cpu.value.entries == {}
-        folder = tmp_path / "kubelet"
-        folder.mkdir()
-        whole = (server.FIXTURES / "cpu_manager_state").read_bytes()
-        (folder / "cpu_manager_state").write_bytes(whole)
-        await cpu.poll()
-        (folder / "cpu_manager_state").write_bytes(whole[:50])
-        with pytest.raises(source.Unusable, match="cpu_manager_state"):
-            await cpu.poll()
-        assert cpu.value.policy == "static"
-
-    asyncio.run(ask())
+    assert cpu.value.policy == "static"
 
 
-def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
+async def test_the_api_server_brings_pods_node_and_strategies(tmp_path: Path) -> None:
     """Of this node only; a NodeSLO wins over the map; what changes comes by itself."""
+    store = adapter.Store(tmp_path / "objects.db")
+    await store.open()
+    await store.create(kinds.NODES, NODE)
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "slo-controller-config", "namespace": "koordinator-system"},
+        "data": {"resource-threshold-config": json.dumps(test_sloconfig.THRESHOLD)},
+    }
+    await store.create(kinds.CONFIG_MAPS, config)
+    for number, node in ((1, "n1"), (2, "n2")):
+        body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(number, spec__nodeName=node)}
+        body["metadata"].pop("resourceVersion")
+        await store.create(kinds.PODS, body)
+    gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
+    try:
+        await gatherer.all.start(20.0)
+        first = gatherer.all.take()
 
-    async def use() -> None:
-        store = adapter.Store(tmp_path / "objects.db")
-        await store.open()
-        await store.create(kinds.NODES, NODE)
-        config = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "slo-controller-config", "namespace": "koordinator-system"},
-            "data": {"resource-threshold-config": json.dumps(test_sloconfig.THRESHOLD)},
-        }
-        await store.create(kinds.CONFIG_MAPS, config)
-        for number, node in ((1, "n1"), (2, "n2")):
-            body = {"apiVersion": "v1", "kind": "Pod", **examples.pod(number, spec__nodeName=node)}
-            body["metadata"].pop("resourceVersion")
-            await store.create(kinds.PODS, body)
-        gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
-        try:
-            await gatherer.all.start(20.0)
-            first = gatherer.all.take()
-
-            assert [workload.name for workload in first.pods] == ["web-1"]
-            assert first.node is not None
-            assert first.node.capacity["cpu"] == 4000
-            assert first.slo is not None
-            assert first.slo.source == "slo-controller-config"
-            api = "slo.koordinator.sh/v1alpha1"
-            body = {**node_slos.OBJECT, "metadata": {"name": "n1"}}
-            await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
-            slo = await gatherer.until(
-                lambda now: now.slo is not None and now.slo.source == "NodeSLO"
-            )
-            applications = [
-                workload for workload in slo.pods if workload.source == "host application"
-            ]
-            assert [workload.match for workload in applications] == [
-                "cgroup=host-latency-sensitive/a",
-                "cgroup=kubepods/besteffort/b",
-            ]
-        finally:
-            await gatherer.all.stop()
-
-    asyncio.run(use())
+        assert [workload.name for workload in first.pods] == ["web-1"]
+        assert first.node is not None
+        assert first.node.capacity["cpu"] == 4000
+        assert first.slo is not None
+        assert first.slo.source == "slo-controller-config"
+        api = "slo.koordinator.sh/v1alpha1"
+        body = {**node_slos.OBJECT, "metadata": {"name": "n1"}}
+        await store.create(kinds.NODE_SLOS, {"apiVersion": api, "kind": "NodeSLO", **body})
+        slo = await gatherer.until(lambda now: now.slo is not None and now.slo.source == "NodeSLO")
+        applications = [workload for workload in slo.pods if workload.source == "host application"]
+        assert [workload.match for workload in applications] == [
+            "cgroup=host-latency-sensitive/a",
+            "cgroup=kubepods/besteffort/b",
+        ]
+    finally:
+        await gatherer.all.stop()
 
 
-def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path: Path) -> None:
+async def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(
+    tmp_path: Path,
+) -> None:
     """The API server says first that it runs; it is stale once a later answer lacks it.
 
     Before its first answer the kubelet has listed nothing; what it listed counts while it is away.
@@ -266,74 +240,63 @@ def test_a_pod_is_there_between_its_start_and_the_kubelet_s_next_answer(tmp_path
         finally:
             await gatherer.all.stop()
 
-    async def both() -> None:
-        kubelet = server.Kubelet()
-        await kubelet.start()
-        try:
-            await use(kubelet)
-        finally:
-            await kubelet.stop()
-
-    asyncio.run(both())
+    kubelet = server.Kubelet()
+    await kubelet.start()
+    try:
+        await use(kubelet)
+    finally:
+        await kubelet.stop()
 
 
-def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
+async def test_a_mistake_in_the_map_holds_what_it_said_before(tmp_path: Path) -> None:
     """A torn key limits as before, and is named; a map that goes takes everything along."""
-
-    async def use() -> None:
-        store = adapter.Store(tmp_path / "objects.db")
-        await store.open()
-        key, section = "resource-threshold-config", {"cpuSuppressThresholdPercent": 40}
-        whole = json.dumps({"clusterStrategy": {"enable": True, **section}})
-        meta = {"name": "slo-controller-config", "namespace": "koordinator-system"}
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: whole}}
-        ref = objects.Ref(kinds.CONFIG_MAPS, meta["name"], meta["namespace"])
-        await store.create(kinds.CONFIG_MAPS, config)
-        gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
-        try:
-            await gatherer.all.start(20.0)
-            good = gatherer.all.take().slo
-            await store.patch(ref, objects.Merge({"data": {key: whole[:-1]}}))
-            torn = (await gatherer.until(lambda now: bool(now.problems))).slo
-            assert good is not None
-            assert torn is not None
-            assert torn.threshold.cpu_suppress_threshold_percent == 40
-            assert good.threshold == torn.threshold
-            assert [f"slo-controller-config: {key}"] == [
-                ": ".join(problem.split(": ")[:2]) for problem in torn.problems
-            ]
-            await store.delete(ref)
-            await gatherer.until(lambda now: now.slo is None)
-        finally:
-            await gatherer.all.stop()
-
-    asyncio.run(use())
+    store = adapter.Store(tmp_path / "objects.db")
+    await store.open()
+    key, section = "resource-threshold-config", {"cpuSuppressThresholdPercent": 40}
+    whole = json.dumps({"clusterStrategy": {"enable": True, **section}})
+    meta = {"name": "slo-controller-config", "namespace": "koordinator-system"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {key: whole}}
+    ref = objects.Ref(kinds.CONFIG_MAPS, meta["name"], meta["namespace"])
+    await store.create(kinds.CONFIG_MAPS, config)
+    gatherer = Watched(clocks.Clock(100.0), store=store, node="n1")
+    try:
+        await gatherer.all.start(20.0)
+        good = gatherer.all.take().slo
+        await store.patch(ref, objects.Merge({"data": {key: whole[:-1]}}))
+        torn = (await gatherer.until(lambda now: bool(now.problems))).slo
+        assert good is not None
+        assert torn is not None
+        assert torn.threshold.cpu_suppress_threshold_percent == 40
+        assert good.threshold == torn.threshold
+        assert [f"slo-controller-config: {key}"] == [
+            ": ".join(problem.split(": ")[:2]) for problem in torn.problems
+        ]
+        await store.delete(ref)
+        await gatherer.until(lambda now: now.slo is None)
+    finally:
+        await gatherer.all.stop()
 
 
-def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
+async def test_a_store_that_is_gone_costs_only_itself(tmp_path: Path) -> None:
     """The kubelet's pods are there after the patience of the start."""
+    kubelet = server.Kubelet()
+    await kubelet.start()
+    store = adapter.Store(tmp_path / "objects.db")
+    gatherer = Watched(
+        clocks.Clock(100.0), kubelet=asked(kubelet, period=1.0), store=store, node="n1"
+    )
+    try:
+        await gatherer.all.start(0.5)
+        observation = await gatherer.until(lambda now: bool(now.pods))
 
-    async def use() -> None:
-        kubelet = server.Kubelet()
-        await kubelet.start()
-        store = adapter.Store(tmp_path / "objects.db")
-        gatherer = Watched(
-            clocks.Clock(100.0), kubelet=asked(kubelet, period=1.0), store=store, node="n1"
-        )
-        try:
-            await gatherer.all.start(0.5)
-            observation = await gatherer.until(lambda now: bool(now.pods))
-
-            assert {pod.Phase.RUNNING} == {workload.phase for workload in observation.pods}
-            assert {each.name for each in observation.sources if each.ok} == {
-                "kubelet",
-                "kubelet stats",
-            }
-        finally:
-            await gatherer.all.stop()
-            await kubelet.stop()
-
-    asyncio.run(use())
+        assert {pod.Phase.RUNNING} == {workload.phase for workload in observation.pods}
+        assert {each.name for each in observation.sources if each.ok} == {
+            "kubelet",
+            "kubelet stats",
+        }
+    finally:
+        await gatherer.all.stop()
+        await kubelet.stop()
 
 
 def test_why_the_api_server_does_not_answer_is_one_event(
@@ -361,7 +324,7 @@ def test_why_the_api_server_does_not_answer_is_one_event(
     assert "there is no such file" in event["detail"]
 
 
-def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
+async def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
     """Workloads in files make a machine no part of a cluster; a broken file is said."""
     text = (
         '{"kind": "Pod", "metadata":'
@@ -372,19 +335,15 @@ def test_manifests_are_of_this_machine(tmp_path: Path) -> None:
     declared = manifest_directory.Directory(
         str(tmp_path), read=file_source.read, identity=file_source.identity
     )
-
-    async def run() -> None:
-        watched = Watched(clocks.Clock(100.0), declared=declared)
-        await watched.all.start(5)
-        try:
-            observation = await watched.until(lambda now: bool(now.pods))
-        finally:
-            await watched.all.stop()
-        assert watched.all.alone
-        assert [workload.key for workload in observation.pods] == ["default/web"]
-        assert [(status.name, status.ok, status.local) for status in observation.sources] == [
-            ("manifests", True, True)
-        ]
-        assert any("b.json" in why for why in observation.problems)
-
-    asyncio.run(run())
+    watched = Watched(clocks.Clock(100.0), declared=declared)
+    await watched.all.start(5)
+    try:
+        observation = await watched.until(lambda now: bool(now.pods))
+    finally:
+        await watched.all.stop()
+    assert watched.all.alone
+    assert [workload.key for workload in observation.pods] == ["default/web"]
+    assert [(status.name, status.ok, status.local) for status in observation.sources] == [
+        ("manifests", True, True)
+    ]
+    assert any("b.json" in why for why in observation.problems)

@@ -94,14 +94,6 @@ def mid(sums: Sums, name: str, strategy: strategies.Colocation) -> tuple[int, st
 # NUMA nodes, third parties --------------------------------------------------------------------
 
 ALLOCATIONS = "node.koordinator.sh/thirdPartyAllocations"
-#: Bands that may be allocated by others, to their resources of CPU and memory.
-_BANDS = {
-    qos.Band.BATCH: {
-        resources.CPU: resources.BATCH_CPU,
-        resources.MEMORY: resources.BATCH_MEMORY,
-    },
-    qos.Band.MID: {resources.CPU: resources.MID_CPU, resources.MEMORY: resources.MID_MEMORY},
-}
 
 
 class ZonePart(NamedTuple):
@@ -163,8 +155,9 @@ def less_third_parties(amounts: Mapping[str, int], annotation: str) -> tuple[dic
     try:
         for allocation in json.loads(annotation)["allocations"]:
             band = qos.Band.labelled(str(allocation["priority"]))
+            own = {} if band is None else resources.BY_BAND.get(band, {})
             for name, text in allocation["resources"].items():
-                target = _BANDS.get(band, {}).get(name, name) if band is not None else name
+                target = own.get(name, name)
                 if target in left:
                     milli = quantity.milli(str(text))
                     in_milli = target in (resources.BATCH_CPU, resources.MID_CPU) and name != target

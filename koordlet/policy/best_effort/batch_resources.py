@@ -65,8 +65,8 @@ _SEVERAL = 2
 #: The source of strategies that a controller has made; it reads the node by itself.
 _OBJECT = "NodeSLO"
 _NAMES = {
-    resources.CPU: (resources.BATCH_CPU, resources.MID_CPU),
-    resources.MEMORY: (resources.BATCH_MEMORY, resources.MID_MEMORY),
+    name: tuple(band[name] for band in resources.BY_BAND.values())
+    for name in (resources.CPU, resources.MEMORY)
 }
 
 

@@ -46,14 +46,7 @@ Body = Mapping[str, Any]
 #: A PriorityClass by its name.
 PriorityClasses = Callable[[str], Body | None]
 
-_OFFERED = {
-    qos.Band.BATCH: {
-        resources.CPU: resources.BATCH_CPU,
-        resources.MEMORY: resources.BATCH_MEMORY,
-    },
-    qos.Band.MID: {resources.CPU: resources.MID_CPU, resources.MEMORY: resources.MID_MEMORY},
-}
-_BATCH = _OFFERED[qos.Band.BATCH].values()
+_BATCH = resources.BY_BAND[qos.Band.BATCH].values()
 _HUGE_PAGES = "hugepages-"
 _MARKS = ("labels", "annotations")
 _CLASS, _OF_CLASS = "priorityClassName", ("priority", "preemptionPolicy")
@@ -213,7 +206,7 @@ def _offered(pod: Body) -> Mapping[str, str]:
     marks = {key: mark for key, mark in objects.part(labels, "labels").items() if type(mark) is str}
     qos_class = classes.raw_qos(marks, []) or qos.Qos.LS
     number = priority if isinstance(priority, int) else None
-    return _OFFERED.get(classes.band_or_default(marks, number, qos_class), {})
+    return resources.BY_BAND.get(classes.band_or_default(marks, number, qos_class), {})
 
 
 def _check_offered(pod: Body) -> None:

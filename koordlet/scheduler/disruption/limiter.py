@@ -275,7 +275,11 @@ class Limiter:
         bounds, node, now = self.settings.limiter, question.pod.node, question.now
         if question.mover.reclaims:
             return None
-        where, shadow = functools.partial(_on, node), question.shadow
+        shadow = question.shadow
+
+        def where(eviction: Eviction) -> bool:
+            return eviction.node == node
+
         flying = self.pace.in_flight(now.steady, shadow=shadow, where=where)
         if flying >= bounds.per_node_in_flight:
             return Defer("NodeRate", _in_flight(f"node {node}", flying, bounds.per_node_in_flight))
@@ -369,10 +373,6 @@ class Limiter:
                 f" {bounds.pending_percent} %: nobody is moved until they have one",
             )
         return None
-
-
-def _on(node: str, eviction: Eviction) -> bool:
-    return eviction.node == node
 
 
 def _in_flight(where: str, flying: int, most: int) -> str:

@@ -66,7 +66,8 @@ class Failures:
 
     def renewed(self, view: View) -> KnownFailure:
         """The failure of a view's class, as the view is now."""
-        columns, pointwise = self._columns, _is_pointwise(view)
+        columns = self._columns
+        pointwise = all(having.kind is not Kind.CONTEXT for having in view.having_a_say())
         known = self._known.get(view.pod_class)
         rows = known[1].changed(columns) if known is not None and pointwise else None
         if known is None or rows is None:
@@ -96,10 +97,6 @@ class Failures:
         for verdict, count in _often(promised.values()).items():
             _count(often, verdict, count)
         return _summed(len(self._columns.rows), {**alone, **promised}, often)
-
-
-def _is_pointwise(view: View) -> bool:
-    return all(filtering.kind is not Kind.CONTEXT for filtering in view.having_a_say())
 
 
 def _asked(columns: Columns, view: View) -> tuple[dict[int, Verdict], dict[Verdict, int]]:

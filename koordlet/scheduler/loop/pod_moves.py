@@ -134,6 +134,8 @@ class PodMoves:
         #: By UID, and the jobs that were made, by UID of their pod.
         self._traits: dict[str, PodTraits] = {}
         self._made: dict[str, str] = {}
+        #: UIDs of pods whose job may have been made: nobody answered.
+        self._unanswered: set[str] = set()
         #: What was last told of each pod.
         self.states: dict[str, Progress] = {}
         self._cordoned = False
@@ -272,9 +274,26 @@ class PodMoves:
             by=self._options.by,
             avoid_seconds=self._options.avoid_seconds,
         )
-        made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
+        try:
+            made = await self._answered(pod) or await self._store.create(
+                kinds.POD_MIGRATION_JOBS, body
+            )
+        except refusals.Unavailable:
+            self._unanswered.add(pod.uid)
+            raise
         self._made[pod.uid] = objects.text(made, "uid")
         self._note(_progress(pod, "Waiting"))
+
+    async def _answered(self, pod: Pod) -> objects.Object | None:
+        """The job of a pod whose creation got no answer; ``None``: there is none."""
+        if pod.uid not in self._unanswered:
+            return None
+        listing = await objects.collect(self._store.list(kinds.POD_MIGRATION_JOBS))
+        for body in listing.items:
+            job = jobs.read(body)
+            if job.active and job.by == self._options.by and job.pod.uid == pod.uid:
+                return body
+        return None
 
     # What is told.
 
@@ -304,7 +323,7 @@ class PodMoves:
         """End the jobs that have evicted nobody, and wait until their room is free (rule 3)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GIVE_BACK):
-                while left := list(filter(self._gives_back, self._mine())):
+                while left := [job for job in self._mine() if _held(job) and not self._leaves(job)]:
                     for job in left:
                         if not job.aborts:
                             with contextlib.suppress(*_PASSING):
@@ -317,9 +336,6 @@ class PodMoves:
         moved = any(cleanup.has_evicted(job) or self._leaves(job) for job in self._mine())
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)
-
-    def _gives_back(self, job: MigrationJob) -> bool:
-        return _held(job) and not self._leaves(job)
 
     def _leaves(self, job: MigrationJob) -> bool:
         """Whether the eviction of a job's pod was accepted: its replacement needs the room."""

@@ -74,13 +74,10 @@ def failure(core: Core, cycle: Cycle, pod: Pod, promised: dict[int, Verdict]) ->
     alone = cycle.failure(pod, promised)
     if not core.nominated or alone.verdicts is None:
         return alone
-    rows = core.pod_cache.columns.rows
     guests = {
         row: before
-        for node in core.nominated
-        if (row := rows.get(node, -1)) in alone.verdicts
-        and row not in promised
-        and (before := core.nominated.before(pod, node))
+        for row, before in core.nominated.by_row(pod, core.pod_cache.columns.rows).items()
+        if row in alone.verdicts and row not in promised
     }
     crowded = cycle.crowded(pod, alone.verdicts, guests)
     return cycle.failure(pod, promised | crowded) if crowded else alone

@@ -111,7 +111,8 @@ class QuotaController:
 
     def _due(self, book: QuotaBook) -> list[QuotaNode]:
         """Rule 1."""
-        now, nodes = self._steady(), _nodes(book)
+        # The root is that of the default tree.
+        now, nodes = self._steady(), {**book.nodes, elastic_quotas.ROOT: book.trees[""].root}
         touched = (nodes[name] for name in book.touched if name in nodes)
         names = {above.name for node in touched for above in node.path}
         book.touched.clear()
@@ -208,11 +209,6 @@ class QuotaController:
         if (what, error.code) not in self._logged:
             self._logged.add((what, error.code))
             log.get().warning("scheduler.quota_status", what=what, detail=str(error))
-
-
-def _nodes(book: QuotaBook) -> dict[str, QuotaNode]:
-    """All quotas by name; the root is that of the default tree."""
-    return {**book.nodes, elastic_quotas.ROOT: book.trees[""].root}
 
 
 def _built_in(name: str, namespace: str) -> dict[str, Any]:

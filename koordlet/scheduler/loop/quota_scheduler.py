@@ -84,7 +84,7 @@ class QuotaScheduler:
     ) -> None:
         self._core, self._judge = core, judge
         several = profile.plugins(profiles, self.plugin)
-        self.settings = self._arguments(several)
+        self.settings = several[0].arguments if several else QuotaSettings()
         self._served = {name for name, served in profiles.items() if served.find(self.plugin)}
         self.book = self._new_book()
         self.history = QuotaHistory()
@@ -92,9 +92,6 @@ class QuotaScheduler:
         self.active = False
         for plugin in several:
             plugin.attach(self)
-
-    def _arguments(self, plugins: Sequence[elastic_quota.ElasticQuotaPlugin]) -> QuotaSettings:
-        return plugins[0].arguments if plugins else QuotaSettings()
 
     def _new_book(self, named: dict[str, str] | None = None) -> QuotaBook:
         return QuotaBook(self.settings, named)

@@ -20,6 +20,7 @@ Rules:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -74,7 +75,7 @@ class RevokeWatch:
     def __init__(self, delay: float, equals: Callable[[Pod], Any] | None = None) -> None:
         """``equals``: the order among pods of one priority and age."""
         self._delay = delay
-        self._equals: Callable[[Pod], Any] = equals or _name
+        self._equals: Callable[[Pod], Any] = equals or operator.attrgetter("key")
         #: When each quota was last not above.
         self._within: dict[str, float] = {}
         #: By quota: the UIDs of pods that were chosen (rule 5).
@@ -206,10 +207,6 @@ def _message(node: QuotaNode, names: list[str], used: Amounts, runtime: Amounts)
         f"quota {node.name} uses {listed(used, names)} and may use {listed(runtime, names)} now:"
         " others want what it borrowed"
     )
-
-
-def _name(pod: Pod) -> str:
-    return pod.key
 
 
 def _descending(text: str) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ Zeros count for nothing: an amount of zero and one that is missing are the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from koordlet.kubeapi import elastic_quotas
@@ -37,7 +36,9 @@ def changes(stored: ElasticQuota, node: QuotaNode, runtime: Amounts) -> dict[str
     for amount, known in amounts(node, runtime).items():
         wanted = quantities(known)
         if _stored(stored.reported.get(amount, "")) != wanted:
-            notes[elastic_quotas.REPORTED[amount]] = _spelled(wanted)
+            notes[elastic_quotas.REPORTED[amount]] = json.dumps(
+                wanted, sort_keys=True, separators=(",", ":")
+            )
     patch: dict[str, Any] = {"metadata": {"annotations": notes}} if notes else {}
     used = dict(node.used)
     if {name: much for name, much in stored.used.items() if much} != used:
@@ -45,10 +46,6 @@ def changes(stored: ElasticQuota, node: QuotaNode, runtime: Amounts) -> dict[str
         gone = dict.fromkeys(stored.used.keys() - used.keys())
         patch["status"] = {"used": {**gone, **quantities(used)}}
     return patch
-
-
-def _spelled(wanted: Mapping[str, str]) -> str:
-    return json.dumps(wanted, sort_keys=True, separators=(",", ":"))
 
 
 def _stored(text: str) -> object:

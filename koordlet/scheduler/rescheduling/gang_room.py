@@ -107,7 +107,10 @@ class _GangSearch:
         """Room for all of these within a domain, or why there is none."""
         plans: dict[str, RoomPlan] = {}
         with contextlib.ExitStack() as stack:
-            for pod in sorted(several, key=_largest):
+            largest_first = sorted(
+                several, key=lambda pod: -pod.pod_class.requests.real.get(requests.CPU, 0)
+            )
+            for pod in largest_first:
                 beside = list(plans.values())
                 left = (self._columns.rows[name] for plan in beside for name in plan.origins)
                 outside = {**domain, **dict.fromkeys(left, _ITS_OWN)}
@@ -137,7 +140,3 @@ class _GangSearch:
         finally:
             self._columns.remove(guest)
             self._landing.take_back(len(plan.moves))
-
-
-def _largest(pod: Pod) -> int:
-    return -pod.pod_class.requests.real.get(requests.CPU, 0)

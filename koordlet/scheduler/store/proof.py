@@ -77,7 +77,7 @@ def look(db: sqlite3.Connection) -> Damage:
     for row in db.execute("SELECT * FROM objects"):
         count += 1
         if not proves(row):
-            lost.append(_name(row))
+            lost.append(f"{row[0]!s:.60} {row[1]!s:.60}/{row[2]!s:.100}")
     if len(lost) > 1 and len(lost) > count // 2:
         raise sqlite3.DatabaseError(f"{len(lost)} of {count} objects are damaged")
     if not others:
@@ -160,7 +160,3 @@ def _structure(db: sqlite3.Connection, table: str = "100") -> Iterator[str]:
 def proves(row: tuple[object, ...]) -> bool:
     """Whether a row is intact: its last column is the checksum of the others."""
     return row[-1] == checksum(*row[:-1])
-
-
-def _name(row: tuple[object, ...]) -> str:
-    return f"{row[0]!s:.60} {row[1]!s:.60}/{row[2]!s:.100}"

@@ -104,14 +104,7 @@ class Apart:
         if authority is not None:
             scheme, more = "https", {"certificate-authority": str(authority)}
         cluster = {"server": f"{scheme}://{self.address}", **more}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": {"token": token}}],
-        }
+        config = server.kubeconfig(cluster, {"token": token})
         path = self.folder / name
         path.write_text(json.dumps(config))
         return path

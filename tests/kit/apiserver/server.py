@@ -10,7 +10,7 @@ import asyncio
 import json
 import ssl
 import urllib.parse
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,18 @@ class Seen:
     headers: dict[str, str]
     #: Which of the server's connections it came on.
     connection: int
+
+
+def kubeconfig(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """A kubeconfig of one cluster and one user."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": user}],
+    }
 
 
 class Server:
@@ -100,14 +112,7 @@ class Server:
         cluster: dict[str, Any] = {"server": self.url}
         if ca is not None:
             cluster["certificate-authority"] = str(ca)
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": user or {"token": min(self.tokens, default="")}}],
-        }
+        config = kubeconfig(cluster, user or {"token": min(self.tokens, default="")})
         path.write_text(json.dumps(config))
         return path
 
@@ -194,6 +199,9 @@ class _Client:
         fault = self._server.faults.next(request.method, request.path, watch=watch)
         if fault is not None and fault.manner is faults.Manner.HOLD:
             await self._server.go_on.wait()
+        elif fault is not None and fault.manner is faults.Manner.CUT:
+            await self._server.api.answer(request)
+            raise ConnectionResetError
         elif fault is not None and await self._fail(fault):
             return
         if not self._server.known(headers, self._writer.get_extra_info("peercert")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -69,20 +69,9 @@ async def opened(path: Path, *more: kinds.Kind) -> AsyncGenerator[Kubectl]:
         await store.close()
 
 
-def with_kubectl(path: Path, body: Callable[[Kubectl], Awaitable[None]]) -> None:
-    """Run a test's body."""
-
-    async def run() -> None:
-        async with opened(path) as kubectl:
-            await body(kubectl)
-
-    asyncio.run(run())
-
-
-def test_apply_get_and_delete(ram: Path) -> None:
+async def test_apply_get_and_delete(ram: Path) -> None:
     """The manual's commands: apply twice, get as a table and as YAML, delete."""
-
-    async def body(kubectl: Kubectl) -> None:
+    async with opened(ram) as kubectl:
         apply = ("apply", "--validate=false", "-f", "-")
         assert "created" in await kubectl(*apply, body=RESERVATION)
         assert "unchanged" in await kubectl(*apply, body=RESERVATION)
@@ -97,13 +86,10 @@ def test_apply_get_and_delete(ram: Path) -> None:
         assert "deleted" in await kubectl("delete", "reservation", "demo")
         assert "NotFound" in await kubectl("get", "reservation", "demo", good=False)
 
-    with_kubectl(ram, body)
 
-
-def test_every_patch(ram: Path) -> None:
+async def test_every_patch(ram: Path) -> None:
     """The patches of three standards, labels, and server-side apply with a conflict."""
-
-    async def body(kubectl: Kubectl) -> None:
+    async with opened(ram) as kubectl:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
         await kubectl("create", "--validate=false", "-f", "-", body=node)
         await kubectl("label", "node", "n1", "zone=a")
@@ -124,13 +110,10 @@ def test_every_patch(ram: Path) -> None:
         refused = await kubectl(*side, "--field-manager=other", body=other, good=False)
         assert ".spec.ttl" in refused
 
-    with_kubectl(ram, body)
 
-
-def test_watch(ram: Path) -> None:
+async def test_watch(ram: Path) -> None:
     """``get --watch`` prints what changes as it changes."""
-
-    async def body(kubectl: Kubectl) -> None:
+    async with opened(ram) as kubectl:
         await kubectl.store.create(kinds.RESERVATIONS, RESERVATION)
         watching = await kubectl.start("get", "reservations", "--watch", "-o", "name")
         assert watching.stdout is not None
@@ -145,13 +128,10 @@ def test_watch(ram: Path) -> None:
             b"reservation.scheduling.koordinator.sh/later\n",
         ]
 
-    with_kubectl(ram, body)
 
-
-def test_selectors_and_pods(ram: Path) -> None:
+async def test_selectors_and_pods(ram: Path) -> None:
     """Pods by label, by node, in all namespaces; a definition adds a kind."""
-
-    async def body(kubectl: Kubectl) -> None:
+    async with opened(ram) as kubectl:
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -179,5 +159,3 @@ def test_selectors_and_pods(ram: Path) -> None:
         box = {"apiVersion": "attic.example/v1", "kind": "Box", "metadata": {"name": "one"}}
         await kubectl("create", "--validate=false", "-f", "-", body=box)
         assert "one" in await kubectl("get", "boxes")
-
-    with_kubectl(ram, body)

@@ -164,6 +164,35 @@ def test_a_tier_in_which_somebody_may_run_anywhere_stays_wide(more: dict[str, An
 
 
 @pytest.mark.parametrize(
+    ("root", "more", "most"),
+    [
+        ("0-7", {}, "0-7"),
+        ("0-3", {}, "0-3"),
+        ("0-3", {"sets": "0-5"}, "0-5"),
+        # Empty before koordlet: it lived on the set around it.
+        ("0-3", {"sets": ""}, "0-7"),
+        # v1: hotplug made it narrow, before the journal or since.
+        ("0-3", {"wish": "0-6"}, "0-6"),
+        ("0-3", {"sets": "0-3", "wish": "0-6"}, "0-6"),
+        ("0-3", {"went_offline": "7"}, "0-3,7"),
+        ("0-3", {"layout": moments.V2, "went_offline": "7"}, "0-3"),
+    ],
+)
+def test_pods_stay_where_all_of_them_were_kept(root: str, more: dict[str, Any], most: str) -> None:
+    """The set of the group of all pods is cut to what it had before koordlet."""
+    now = moment(more.get("layout", moments.V1), sets={ROOT: root})
+    if "sets" in more:
+        now = replace(now, sets={ROOT: cpuset.CPUSet.parse(more["sets"])})
+    now = replace(now, went_offline=cpuset.CPUSet.parse(more.get("went_offline", "")))
+    inode = now.groups[ROOT].inode
+    wishes = wishes_of({ROOT: f"{inode}:{more['wish']}"} if "wish" in more else {})
+
+    assert str(pool_tiers.confined(now, ROOT, wishes)) == most
+    pools = {**POOLS, qos.KubeQos.GUARANTEED: EIGHT.online}
+    assert sets(pool_tiers.narrowed(now, pools, [wanted(BE, "4")], wishes))[ROOT] == most
+
+
+@pytest.mark.parametrize(
     ("pod_set", "wishes", "around"),
     [
         ("2-3", {}, True),

@@ -115,21 +115,17 @@ def test_the_source_is_the_peer_s_unless_the_arguments_name_another() -> None:
     )
 
 
-def test_pods_wait_for_the_config_map_that_the_configuration_names(ram: Path) -> None:
+async def test_pods_wait_for_the_config_map_that_the_configuration_names(ram: Path) -> None:
     """It is watched, and its arrival wakes them; another one changes nothing."""
     args = {"gpuSharedResourceTemplatesConfig": {"configMapName": "mine"}}
     served = {schedulers.NAME: profile.default(schedulers.NAME, {"DeviceShare": args})}
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await world.store.create(kinds.DEVICES, npus())
-            await world.node("n", labels=NAMES)
-            await world.store.create(kinds.CONFIG_MAPS, config_map(name="other"))
-            async with schedulers.scheduler(world.client, profiles=served):
-                shared = {"koordinator.sh/gpu.shared": "1", **SMALL}
-                await world.pod("a", requests=shared)
-                assert NO_MATCH in await world.until_told("a")
-                await world.store.create(kinds.CONFIG_MAPS, config_map(name="mine"))
-                await world.until_placed("a")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await world.store.create(kinds.DEVICES, npus())
+        await world.node("n", labels=NAMES)
+        await world.store.create(kinds.CONFIG_MAPS, config_map(name="other"))
+        async with schedulers.scheduler(world.client, profiles=served):
+            shared = {"koordinator.sh/gpu.shared": "1", **SMALL}
+            await world.pod("a", requests=shared)
+            assert NO_MATCH in await world.until_told("a")
+            await world.store.create(kinds.CONFIG_MAPS, config_map(name="mine"))
+            await world.until_placed("a")

@@ -47,42 +47,32 @@ def shown(made: descheduler.Descheduler) -> list[dict[str, Any]]:
 
 
 @both
-def test_a_node_that_rejects_pods_is_avoided_once(ram: Path, *, over_http: bool) -> None:
+async def test_a_node_that_rejects_pods_is_avoided_once(ram: Path, *, over_http: bool) -> None:
     """The rejected pods go, others stay; dry runs and the default only show; it is done once."""
+    async with scene(ram, over_http=over_http) as world:
+        for strategies, dry_run in ((ACTS, True), ({"PoorService": {}}, False)):
+            made = await played(world, strategies, dry_run=dry_run)
+            (only,) = shown(made)
+            assert (only["shadow"], only["removes"]) == (not dry_run, ["d/r1", "d/r2"])
+        assert (await entries(world), len(await world.pods())) == ([], 3)
 
-    async def body() -> None:
-        async with scene(ram, over_http=over_http) as world:
-            for strategies, dry_run in ((ACTS, True), ({"PoorService": {}}, False)):
-                made = await played(world, strategies, dry_run=dry_run)
-                (only,) = shown(made)
-                assert (only["shadow"], only["removes"]) == (not dry_run, ["d/r1", "d/r2"])
-            assert (await entries(world), len(await world.pods())) == ([], 3)
-
-            made = await played(world, ACTS)
-            text = "2 pods of ReplicaSet/web were rejected by its kubelet in ten minutes"
-            wanted = [("n1", f"{text}, the last for OutOfcpu", 1800.0)]
-            assert await entries(world) == wanted
-            assert (await world.pods()).keys() == {"runs"}
-            assert made.round_document()["moves"] == []
-            assert (shown(await played(world, ACTS)), await entries(world)) == ([], wanted)
-
-    schedulers.run(body())
+        made = await played(world, ACTS)
+        text = "2 pods of ReplicaSet/web were rejected by its kubelet in ten minutes"
+        wanted = [("n1", f"{text}, the last for OutOfcpu", 1800.0)]
+        assert await entries(world) == wanted
+        assert (await world.pods()).keys() == {"runs"}
+        assert made.round_document()["moves"] == []
+        assert (shown(await played(world, ACTS)), await entries(world)) == ([], wanted)
 
 
-def test_who_may_not_remove_them_has_the_entry_all_the_same(ram: Path) -> None:
+async def test_who_may_not_remove_them_has_the_entry_all_the_same(ram: Path) -> None:
     """And the next round does not write it again, which would double it."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=True) as world:
-            assert world.serving is not None
-            world.serving.faults.add(
-                faults.Fault(
-                    faults.Manner.ANSWER, method="POST", path="/api/v1/", times=-1, status=403
-                )
-            )
-            assert [each["node"] for each in shown(await played(world, ACTS))] == ["n1"]
-            assert shown(await played(world, ACTS)) == []
-            assert {"r1", "r2"} < (await world.pods()).keys()
-            assert [seconds for _, _, seconds in await entries(world)] == [1800.0]
-
-    schedulers.run(body())
+    async with scene(ram, over_http=True) as world:
+        assert world.serving is not None
+        world.serving.faults.add(
+            faults.Fault(faults.Manner.ANSWER, method="POST", path="/api/v1/", times=-1, status=403)
+        )
+        assert [each["node"] for each in shown(await played(world, ACTS))] == ["n1"]
+        assert shown(await played(world, ACTS)) == []
+        assert {"r1", "r2"} < (await world.pods()).keys()
+        assert [seconds for _, _, seconds in await entries(world)] == [1800.0]

@@ -119,42 +119,38 @@ def test_a_wait_whose_pod_or_claim_has_gone_leaves_nothing() -> None:
     assert list(writer.since) == ["again-2"]
 
 
-def test_nothing_is_written_while_another_scheduler_may_lead(ram: Path) -> None:
+async def test_nothing_is_written_while_another_scheduler_may_lead(ram: Path) -> None:
     """A replica that slept has given back what is another's by now; it writes when it leads."""
+    async with schedulers.world(ram, over_http=False) as world:
+        ref = objects.ref(
+            kinds.RESOURCE_CLAIMS,
+            await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="c")),
+        )
+        reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
+        patch = objects.Merge({"status": reserved})
+        stored = await world.store.patch(ref, patch, subresource="status")
+        state, asked, leading = AllocationState(), asyncio.Event(), False
 
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            ref = objects.ref(
+        def leads() -> bool:
+            asked.set()
+            return leading
+
+        writer = ClaimWriter(
+            world.store, state, lambda: NOW, lambda _: False, lambda _: None, leads=leads
+        )
+        writer.release(pod(), resource_claims.decode(stored))
+        working = asyncio.ensure_future(writer.run())
+        try:
+            await asyncio.wait_for(asked.wait(), deadline.PATIENCE)
+            assert (await world.store.get(ref))["status"] == reserved
+            leading = True
+            await world.until(
+                lambda several: not several["c"]["status"].get("reservedFor"),
                 kinds.RESOURCE_CLAIMS,
-                await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="c")),
             )
-            reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
-            patch = objects.Merge({"status": reserved})
-            stored = await world.store.patch(ref, patch, subresource="status")
-            state, asked, leading = AllocationState(), asyncio.Event(), False
-
-            def leads() -> bool:
-                asked.set()
-                return leading
-
-            writer = ClaimWriter(
-                world.store, state, lambda: NOW, lambda _: False, lambda _: None, leads=leads
-            )
-            writer.release(pod(), resource_claims.decode(stored))
-            working = asyncio.ensure_future(writer.run())
-            try:
-                await asyncio.wait_for(asked.wait(), deadline.PATIENCE)
-                assert (await world.store.get(ref))["status"] == reserved
-                leading = True
-                await world.until(
-                    lambda several: not several["c"]["status"].get("reservedFor"),
-                    kinds.RESOURCE_CLAIMS,
-                )
-            finally:
-                working.cancel()
-                await asyncio.gather(working, return_exceptions=True)
-
-    schedulers.run(body())
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
 
 def test_devices_are_waited_for_from_their_allocation_on() -> None:
@@ -181,38 +177,32 @@ def test_devices_are_waited_for_as_long_as_the_arguments_say() -> None:
         usual.preparing(pod(), "n")
 
 
-def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -> None:
+async def test_a_claim_that_cannot_be_read_any_more_costs_its_own_release(ram: Path) -> None:
     """It is logged; the next claim gives its devices back."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            good = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="good"))
-            bad = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="bad"))
-            refs = [objects.ref(kinds.RESOURCE_CLAIMS, each) for each in (bad, good)]
-            known = {
-                name: resource_claims.decode(each) for name, each in (("bad", bad), ("good", good))
-            }
-            strange = objects.Merge({"status": {"devices": [{"conditions": "none"}]}})
-            await world.store.patch(refs[0], strange, subresource="status")
-            reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
-            for ref in refs:
-                await world.store.patch(
-                    ref, objects.Merge({"status": reserved}), subresource="status"
-                )
-            writer = ClaimWriter(
-                world.store, AllocationState(), lambda: NOW, lambda _: False, lambda _: None
+    async with schedulers.world(ram, over_http=False) as world:
+        good = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="good"))
+        bad = await world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(name="bad"))
+        refs = [objects.ref(kinds.RESOURCE_CLAIMS, each) for each in (bad, good)]
+        known = {
+            name: resource_claims.decode(each) for name, each in (("bad", bad), ("good", good))
+        }
+        strange = objects.Merge({"status": {"devices": [{"conditions": "none"}]}})
+        await world.store.patch(refs[0], strange, subresource="status")
+        reserved = {"reservedFor": [{"resource": "pods", "name": "a", "uid": "u"}]}
+        for ref in refs:
+            await world.store.patch(ref, objects.Merge({"status": reserved}), subresource="status")
+        writer = ClaimWriter(
+            world.store, AllocationState(), lambda: NOW, lambda _: False, lambda _: None
+        )
+        for name in ("bad", "good"):
+            writer.release(pod(), dataclasses.replace(known[name], resource_version=""))
+        working = asyncio.ensure_future(writer.run())
+        try:
+            await world.until(
+                lambda several: not several["good"]["status"].get("reservedFor"),
+                kinds.RESOURCE_CLAIMS,
             )
-            for name in ("bad", "good"):
-                writer.release(pod(), dataclasses.replace(known[name], resource_version=""))
-            working = asyncio.ensure_future(writer.run())
-            try:
-                await world.until(
-                    lambda several: not several["good"]["status"].get("reservedFor"),
-                    kinds.RESOURCE_CLAIMS,
-                )
-                assert not working.done()
-            finally:
-                working.cancel()
-                await asyncio.gather(working, return_exceptions=True)
-
-    schedulers.run(body())
+            assert not working.done()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,27 +18,24 @@ TERMS = election.Terms(retry_seconds=0.001)
 LEASE = objects.Ref(kinds.LEASES, TERMS.name, TERMS.namespace)
 
 
-def _run(ram: Path, body: Any) -> None:
-    async def opened() -> None:
-        store = adapter.Store(ram / "store.db")
-        await store.open()
-        try:
-            await body(store)
-        finally:
-            await store.close()
-
-    coroutine: Coroutine[Any, Any, None] = opened()
-    asyncio.run(asyncio.wait_for(coroutine, 30))
+@asynccontextmanager
+async def opened(ram: Path) -> AsyncGenerator[adapter.Store]:
+    """A store in a file."""
+    store = adapter.Store(ram / "store.db")
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def _candidate(store: adapter.Store, name: str, clock: clocks.Clock) -> election.Election:
     return election.Election(store, name, clock, clock, TERMS)
 
 
-def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
+async def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
     """It takes over only after the record has not changed for the lease's duration."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await first.acquire()
@@ -55,13 +51,10 @@ def test_the_second_waits_until_the_lease_is_over(ram: Path) -> None:
         assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("two", 1)
         assert not await first._attempt()
 
-    _run(ram, body)
 
-
-def test_a_renewed_lease_is_kept(ram: Path) -> None:
+async def test_a_renewed_lease_is_kept(ram: Path) -> None:
     """Each renewal begins the duration anew for whoever watches."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await first.acquire()
@@ -70,13 +63,10 @@ def test_a_renewed_lease_is_kept(ram: Path) -> None:
             assert await first._attempt()
             assert not await second._attempt()
 
-    _run(ram, body)
 
-
-def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
+async def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
     """A clean stop costs no waiting."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await first.acquire()
@@ -84,10 +74,8 @@ def test_a_lease_that_is_given_back_is_taken_at_once(ram: Path) -> None:
         assert not first.leading
         assert await second._attempt()
 
-    _run(ram, body)
 
-
-def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_things(
+async def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_things(
     ram: Path,
 ) -> None:
     """Each once: a candidate is well where a leader is about to end."""
@@ -96,7 +84,7 @@ def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_thi
         async def get(self, ref: objects.Ref) -> objects.Object:
             raise refusals.Unavailable("nobody answers", culprit=str(ref))
 
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         leader, other = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await leader.acquire()
@@ -113,13 +101,10 @@ def test_a_leader_that_cannot_renew_and_a_candidate_that_waits_say_different_thi
         assert records[0]["detail"] == "one holds it"
         assert "nobody answers" in records[1]["detail"]
 
-    _run(ram, body)
 
-
-def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
+async def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
     """Whoever finds another holder stops."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         candidate = _candidate(store, "one", clock)
         await candidate.acquire()
@@ -131,13 +116,10 @@ def test_a_lost_lease_ends_the_leader(ram: Path) -> None:
             lost = True
         assert lost
 
-    _run(ram, body)
 
-
-def test_who_slept_while_another_led_does_not_lead_again(ram: Path) -> None:
+async def test_who_slept_while_another_led_does_not_lead_again(ram: Path) -> None:
     """The lease is free again; what was decided meanwhile is not known here yet."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first, second = _candidate(store, "one", clock), _candidate(store, "two", clock)
         await first.acquire()
@@ -151,13 +133,10 @@ def test_who_slept_while_another_led_does_not_lead_again(ram: Path) -> None:
             await first.hold()
         assert await _candidate(store, "one", clock)._attempt()
 
-    _run(ram, body)
 
-
-def test_who_slept_and_finds_no_lease_any_more_does_not_lead_again(ram: Path) -> None:
+async def test_who_slept_and_finds_no_lease_any_more_does_not_lead_again(ram: Path) -> None:
     """Whoever led meanwhile may have had it, before somebody deleted it."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first = _candidate(store, "one", clock)
         await first.acquire()
@@ -170,13 +149,10 @@ def test_who_slept_and_finds_no_lease_any_more_does_not_lead_again(ram: Path) ->
         with pytest.raises(election.LostError):
             await first.hold()
 
-    _run(ram, body)
 
-
-def test_who_slept_while_nobody_led_goes_on(ram: Path) -> None:
+async def test_who_slept_while_nobody_led_goes_on(ram: Path) -> None:
     """It is its own record still."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         clock = clocks.Clock(1000.0)
         first = _candidate(store, "one", clock)
         await first.acquire()
@@ -184,5 +160,3 @@ def test_who_slept_while_nobody_led_goes_on(ram: Path) -> None:
         assert not first.leading
         assert await first._attempt()
         assert first.leading
-
-    _run(ram, body)

@@ -48,104 +48,73 @@ async def nothing_held(world: schedulers.World) -> None:
 
 
 @BOTH
-def test_a_place_waits_for_the_victim_and_goes_when_its_pod_is_bound(
+async def test_a_place_waits_for_the_victim_and_goes_when_its_pod_is_bound(
     ram: Path, *, over_http: bool
 ) -> None:
     """It takes over from the victim and from nobody else."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=over_http) as world,
-            schedulers.scheduler(world.client, disruption=HOLDS),
-        ):
-            low = await preempted(world)
-            place = await held(world, "Waiting")
-            assert [each["name"] for each in place["status"]["currentOwners"]] == ["low"]
-            assert place["metadata"]["annotations"][keys.PLACE_OF] == "d/high"
-            assert place["spec"]["ttl"] == "10m0s"
-            await world.store.delete(low, grace_seconds=0)
-            assert await world.until_placed("high") == {"high": "n1"}
-            await nothing_held(world)
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram, over_http=over_http, disruption=HOLDS) as (world, _):
+        low = await preempted(world)
+        place = await held(world, "Waiting")
+        assert [each["name"] for each in place["status"]["currentOwners"]] == ["low"]
+        assert place["metadata"]["annotations"][keys.PLACE_OF] == "d/high"
+        assert place["spec"]["ttl"] == "10m0s"
+        await world.store.delete(low, grace_seconds=0)
+        assert await world.until_placed("high") == {"high": "n1"}
+        await nothing_held(world)
 
 
-def test_a_more_important_pod_does_not_get_what_was_freed_for_another(ram: Path) -> None:
+async def test_a_more_important_pod_does_not_get_what_was_freed_for_another(ram: Path) -> None:
     """It is tried first, by a scheduler that knows only what the objects say."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            async with schedulers.scheduler(world.client, disruption=HOLDS):
-                low = await preempted(world)
-                await held(world, "Waiting")
-            await world.store.delete(low, grace_seconds=0)
-            await world.pod("higher", cpu="2", priority=99, preemptionPolicy="Never")
-            async with schedulers.scheduler(world.client, disruption=HOLDS, instance="two"):
-                assert await world.until_placed("high") == {"high": "n1"}
-                await world.until_told("higher", "Insufficient cpu")
-                await nothing_held(world)
-
-    schedulers.run(body())
-
-
-def test_a_place_goes_with_its_pod(ram: Path) -> None:
-    """Whoever comes next gets the room."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client, disruption=HOLDS),
-        ):
+    async with schedulers.world(ram, over_http=False) as world:
+        async with schedulers.scheduler(world.client, disruption=HOLDS):
             low = await preempted(world)
             await held(world, "Waiting")
-            await world.store.delete(objects.Ref(kinds.PODS, "high", "d"), grace_seconds=0)
+        await world.store.delete(low, grace_seconds=0)
+        await world.pod("higher", cpu="2", priority=99, preemptionPolicy="Never")
+        async with schedulers.scheduler(world.client, disruption=HOLDS, instance="two"):
+            assert await world.until_placed("high") == {"high": "n1"}
+            await world.until_told("higher", "Insufficient cpu")
             await nothing_held(world)
-            await world.store.delete(low, grace_seconds=0)
-            await world.pod("next", cpu="2", priority=0)
-            assert await world.until_placed("next") == {"next": "n1"}
-
-    schedulers.run(body())
 
 
-def test_without_the_right_to_make_it_the_victims_go_all_the_same(ram: Path) -> None:
+async def test_a_place_goes_with_its_pod(ram: Path) -> None:
+    """Whoever comes next gets the room."""
+    async with schedulers.scheduled(ram, disruption=HOLDS) as (world, _):
+        low = await preempted(world)
+        await held(world, "Waiting")
+        await world.store.delete(objects.Ref(kinds.PODS, "high", "d"), grace_seconds=0)
+        await nothing_held(world)
+        await world.store.delete(low, grace_seconds=0)
+        await world.pod("next", cpu="2", priority=0)
+        assert await world.until_placed("next") == {"next": "n1"}
+
+
+async def test_without_the_right_to_make_it_the_victims_go_all_the_same(ram: Path) -> None:
     """Preemption is worth more than the place; the log says what is missing."""
-
-    async def body() -> None:
-        path = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
-        async with schedulers.world(ram, over_http=True) as world:
-            assert world.serving is not None
-            world.serving.faults.add(
-                faults.Fault(faults.Manner.ANSWER, "POST", path, times=9, status=403)
-            )
-            async with schedulers.scheduler(world.client, disruption=HOLDS):
-                low = await preempted(world)
-                await world.until(
-                    lambda known: bool(known["low"]["metadata"].get("deletionTimestamp"))
-                )
-                await world.store.delete(low, grace_seconds=0)
-                assert await world.until_placed("high") == {"high": "n1"}
-                assert len(world.serving.asked("POST", path)) == 1
-
-    schedulers.run(body())
-
-
-def test_nothing_is_held_unless_it_is_configured(ram: Path) -> None:
-    """A nomination is all that there is, as elsewhere."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=True) as world,
-            schedulers.scheduler(world.client),
-        ):
+    path = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
+    async with schedulers.world(ram, over_http=True) as world:
+        assert world.serving is not None
+        world.serving.faults.add(
+            faults.Fault(faults.Manner.ANSWER, "POST", path, times=9, status=403)
+        )
+        async with schedulers.scheduler(world.client, disruption=HOLDS):
             low = await preempted(world)
             await world.until(lambda known: bool(known["low"]["metadata"].get("deletionTimestamp")))
             await world.store.delete(low, grace_seconds=0)
-            await world.until_placed("high")
-            assert world.serving is not None
-            path = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
-            assert not world.serving.asked("POST", path)
+            assert await world.until_placed("high") == {"high": "n1"}
+            assert len(world.serving.asked("POST", path)) == 1
 
-    schedulers.run(body())
+
+async def test_nothing_is_held_unless_it_is_configured(ram: Path) -> None:
+    """A nomination is all that there is, as elsewhere."""
+    async with schedulers.scheduled(ram, over_http=True) as (world, _):
+        low = await preempted(world)
+        await world.until(lambda known: bool(known["low"]["metadata"].get("deletionTimestamp")))
+        await world.store.delete(low, grace_seconds=0)
+        await world.until_placed("high")
+        assert world.serving is not None
+        path = "/apis/scheduling.koordinator.sh/v1alpha1/reservations"
+        assert not world.serving.asked("POST", path)
 
 
 def placed(cluster: Cluster, name: str, *victims: str) -> None:
@@ -222,7 +191,7 @@ class DeletingStore:
         self.deleted.put_nowait(ref.name)
 
 
-def test_a_victim_goes_even_if_a_second_preemptor_is_given_the_same_room_first() -> None:
+async def test_a_victim_goes_even_if_a_second_preemptor_is_given_the_same_room_first() -> None:
     """The first decision may wait for the store when the second comes, which has nobody to send."""
     cluster = Cluster()
     cluster.node("n0")
@@ -235,23 +204,19 @@ def test_a_victim_goes_even_if_a_second_preemptor_is_given_the_same_room_first()
     assert isinstance(second, Refusal)
     assert [[pod.name for pod in each.victims] for each in (first, second)] == [["low"], []]
     assert first.leaving == second.leaving
-
-    async def body() -> None:
-        store: Any = DeletingStore()
-        reporting = reporter.Reporter(
-            store,
-            cluster.core,
-            lambda: 0.0,
-            event_messages.EventBuilder("test", lambda: 0.0),
-            places=held_place.HeldPlaces(store, cluster.core, lambda: True),
-        )
-        reporting.refused(first)
-        reporting.refused(second)
-        lanes = asyncio.ensure_future(reporting.run())
-        try:
-            async with asyncio.timeout(schedulers.PATIENCE):
-                assert await store.deleted.get() == "low"
-        finally:
-            lanes.cancel()
-
-    asyncio.run(body())
+    store: Any = DeletingStore()
+    reporting = reporter.Reporter(
+        store,
+        cluster.core,
+        lambda: 0.0,
+        event_messages.EventBuilder("test", lambda: 0.0),
+        places=held_place.HeldPlaces(store, cluster.core, lambda: True),
+    )
+    reporting.refused(first)
+    reporting.refused(second)
+    lanes = asyncio.ensure_future(reporting.run())
+    try:
+        async with asyncio.timeout(schedulers.PATIENCE):
+            assert await store.deleted.get() == "low"
+    finally:
+        lanes.cancel()

@@ -33,10 +33,7 @@ def test_the_suspect_of_a_report_leaves_after_five_minutes(ram: Path) -> None:
     )
 
     async def scene() -> None:
-        async with (
-            schedulers.world(ram, over_http=False, custom=(kinds.NODE_AVOIDANCES,)) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
+        async with schedulers.scheduled(ram, custom=(kinds.NODE_AVOIDANCES,)) as (world, loop):
             await world.node("n1")
             await world.node("n2")
             for name, qos in (("web", "LS"), ("job", "BE")):

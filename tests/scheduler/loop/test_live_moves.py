@@ -125,53 +125,41 @@ async def scene(ram: Path, **top: Any) -> AsyncGenerator[Scene]:
             await asyncio.gather(running, return_exceptions=True)
 
 
-def test_a_pod_that_is_moved_alive_is_asked_once(ram: Path) -> None:
+async def test_a_pod_that_is_moved_alive_is_asked_once(ram: Path) -> None:
     """Also before it shows; when the move is called off, it is asked again."""
-
-    async def body() -> None:
-        async with scene(ram) as stage:
-            for name, alive in (("vm1", True), ("vm2", True), ("a", False)):
-                await stage.pod(name, alive=alive)
-            assert await stage.round() == ["a", "vm1", "vm2"]
-            assert stage.moving() == {"vm1", "vm2"}
-            assert await stage.round() == []
-            assert stage.made.round_document()["refused"] == []
-            await stage.note("vm2", "")
-            await stage.sees(lambda: "vm2" in stage.shown())
-            assert await stage.round() == []
-            assert stage.moving() == {"vm1", "vm2"}
-            await stage.note("vm2", None)
-            await stage.sees(lambda: stage.moving() == {"vm1"})
-            assert await stage.round() == ["vm2"]
-            assert (stage.asked("vm1"), stage.asked("vm2")) == (1, 2)
-
-    schedulers.run(body())
+    async with scene(ram) as stage:
+        for name, alive in (("vm1", True), ("vm2", True), ("a", False)):
+            await stage.pod(name, alive=alive)
+        assert await stage.round() == ["a", "vm1", "vm2"]
+        assert stage.moving() == {"vm1", "vm2"}
+        assert await stage.round() == []
+        assert stage.made.round_document()["refused"] == []
+        await stage.note("vm2", "")
+        await stage.sees(lambda: "vm2" in stage.shown())
+        assert await stage.round() == []
+        assert stage.moving() == {"vm1", "vm2"}
+        await stage.note("vm2", None)
+        await stage.sees(lambda: stage.moving() == {"vm1"})
+        assert await stage.round() == ["vm2"]
+        assert (stage.asked("vm1"), stage.asked("vm2")) == (1, 2)
 
 
-def test_pods_that_are_moved_alive_count_in_the_limits_of_each_round(ram: Path) -> None:
+async def test_pods_that_are_moved_alive_count_in_the_limits_of_each_round(ram: Path) -> None:
     """Two under way leave one of three."""
-
-    async def body() -> None:
-        async with scene(ram, maxNoOfPodsToEvictPerNode=3) as stage:
-            for name in ("vm1", "vm2"):
-                await stage.pod(name, alive=True)
-            assert await stage.round() == ["vm1", "vm2"]
-            for name in ("a", "b"):
-                await stage.pod(name, alive=False)
-            assert len(await stage.round()) == 1
-
-    schedulers.run(body())
+    async with scene(ram, maxNoOfPodsToEvictPerNode=3) as stage:
+        for name in ("vm1", "vm2"):
+            await stage.pod(name, alive=True)
+        assert await stage.round() == ["vm1", "vm2"]
+        for name in ("a", "b"):
+            await stage.pod(name, alive=False)
+        assert len(await stage.round()) == 1
 
 
-def test_the_same_answer_about_a_pod_that_did_not_ask_is_a_refusal(ram: Path) -> None:
+async def test_the_same_answer_about_a_pod_that_did_not_ask_is_a_refusal(ram: Path) -> None:
     """It stays, and is asked again."""
-
-    async def body() -> None:
-        async with scene(ram) as stage:
-            stage.serving.faults.add(says_so("a"))
-            await stage.pod("a", alive=False)
-            assert (await stage.round(), stage.moving()) == ([], set())
-            (refused,) = stage.made.round_document()["refused"]
-            assert refused["why"].startswith("PDB: ")
-
-    schedulers.run(body())
+    async with scene(ram) as stage:
+        stage.serving.faults.add(says_so("a"))
+        await stage.pod("a", alive=False)
+        assert (await stage.round(), stage.moving()) == ([], set())
+        (refused,) = stage.made.round_document()["refused"]
+        assert refused["why"].startswith("PDB: ")

@@ -13,13 +13,15 @@ import pytest
 
 from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.framework import profile
+from koordlet.scheduler.loop import runner
 from koordlet.scheduler.loop.cluster_watch import ClusterWatch
 from koordlet.scheduler.loop.migration_leftovers import MigrationLeftovers
+from koordlet.scheduler.loop.migration_writer import WatchedCluster
 from koordlet.scheduler.loop.runner import Clocks
 from koordlet.scheduler.migration import room
 from koordlet.scheduler.migration.job import JobStatus, MigrationJob, Phase, PodRef
 from koordlet.scheduler.reservation.spec import OwnerPattern, ReservationOwner
-from tests.kit import deadline, reservations, schedulers
+from tests.kit import reservations, schedulers
 from tests.kit.descheduler_scene import FREE
 from tests.kit.schedulers import OWNER, READY
 
@@ -47,12 +49,16 @@ async def fill(world: schedulers.World, replicas: int) -> None:
 
 
 @asynccontextmanager
-async def leftovers(world: schedulers.World) -> AsyncGenerator[MigrationLeftovers]:
+async def leftovers(
+    world: schedulers.World, *, alone: bool = False
+) -> AsyncGenerator[MigrationLeftovers]:
     """What jobs left, while the cluster is watched."""
     profiles = {schedulers.NAME: profile.default(schedulers.NAME)}
-    watched = ClusterWatch(
+    watched: WatchedCluster = ClusterWatch(
         world.store, profiles, FREE, Clocks(), instance="one", leads=lambda: True
     )
+    if alone:
+        watched = runner.Loop(world.store, profiles, instance="one", alone=True)
     watching = asyncio.ensure_future(watched.sources.run())
     try:
         await watched.sources.synced()
@@ -72,88 +78,76 @@ async def swept(world: schedulers.World) -> list[Any]:
 @pytest.mark.parametrize(
     ("replicas", "waiting", "rooms"), [(1, False, 0), (2, False, 1), (1, True, 1)]
 )
-def test_room_is_given_back_unless_its_workload_lacks_pods_or_one_of_them_waits(
+async def test_room_is_given_back_unless_its_workload_lacks_pods_or_one_of_them_waits(
     ram: Path, replicas: int, rooms: int, *, waiting: bool
 ) -> None:
     """A sibling that came at the same time may have ended the job: the replacement comes yet."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, replicas)
-            if waiting:
-                await world.pod("web-2", meta=OWNER, cpu="1")
-            assert len(await swept(world)) == rooms
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, replicas)
+        if waiting:
+            await world.pod("web-2", meta=OWNER, cpu="1")
+        assert len(await swept(world)) == rooms
 
 
-def test_reservations_that_no_job_made_or_nobody_can_read_stay(ram: Path) -> None:
+async def test_reservations_that_no_job_made_or_nobody_can_read_stay(ram: Path) -> None:
     """They are somebody else's, whatever there is to be swept beside them."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, 1)
-            await world.store.create(kinds.RESERVATIONS, reservations.reservation("theirs"))
-            made = {"annotations": {room.JOB: "j"}}
-            odd = reservations.reservation("odd", meta=made, ttl="soon")
-            await world.store.create(kinds.RESERVATIONS, odd)
-            assert [objects.text(each, "name") for each in await swept(world)] == ["odd", "theirs"]
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, 1)
+        await world.store.create(kinds.RESERVATIONS, reservations.reservation("theirs"))
+        made = {"annotations": {room.JOB: "j"}}
+        odd = reservations.reservation("odd", meta=made, ttl="soon")
+        await world.store.create(kinds.RESERVATIONS, odd)
+        assert [objects.text(each, "name") for each in await swept(world)] == ["odd", "theirs"]
 
 
 @pytest.mark.parametrize(
     ("replicas", "placed", "comes"), [(1, 1, False), (2, 1, True), (0, 0, False), (1, 0, True)]
 )
-def test_a_replacement_may_come_while_the_controller_lacks_pods(
+async def test_a_replacement_may_come_while_the_controller_lacks_pods(
     ram: Path, replicas: int, placed: int, *, comes: bool
 ) -> None:
     """One whose only pod has left has no pod to be counted by: its object says what it wants."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, replicas)
-            if not placed:
-                ref = objects.Ref(kinds.PODS, "web-1", "d")
-                await world.store.delete(ref, grace_seconds=0)
-            async with leftovers(world) as left:
-                held = left.room(OVER.uid)
-                assert held is not None
-                assert left.may_be_replaced(held) is comes
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, replicas)
+        if not placed:
+            ref = objects.Ref(kinds.PODS, "web-1", "d")
+            await world.store.delete(ref, grace_seconds=0)
+        async with leftovers(world) as left:
+            held = left.room(OVER.uid)
+            assert held is not None
+            assert left.may_be_replaced(held) is comes
 
 
-def test_nobody_waits_for_a_controller_that_was_deleted(ram: Path) -> None:
+async def test_nobody_waits_for_a_controller_that_was_deleted(ram: Path) -> None:
     """Nothing makes its pods any more, whatever it wanted."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, 2)
-            async with leftovers(world) as left:
-                held = left.room(OVER.uid)
-                assert held is not None
-                assert left.may_be_replaced(held)
-                await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
-                await deadline.comes(lambda: not left.may_be_replaced(held))
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, 2)
+        await world.store.delete(objects.Ref(kinds.REPLICA_SETS, "web", "d"))
+        async with leftovers(world) as left:
+            held = left.room(OVER.uid)
+            assert held is not None
+            assert not left.may_be_replaced(held)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "absent"), ("CloneSet", "web")])
-def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
-    ram: Path, kind: str, name: str
+@pytest.mark.parametrize(
+    ("kind", "name", "alone"),
+    [
+        ("ReplicaSet", "odd", False),
+        ("CloneSet", "web", False),
+        ("ReplicaSet", "absent", True),
+    ],
+)
+async def test_a_replacement_may_come_while_no_object_says_how_many_pods_there_shall_be(
+    ram: Path, kind: str, name: str, *, alone: bool
 ) -> None:
-    """One that never was there, a kind that is not watched: the job waits as long as ever."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await fill(world, 1)
-            async with leftovers(world) as left:
-                held = left.room(OVER.uid)
-                assert held is not None
-                pattern = OwnerPattern("d", name=name, kind=kind, controller=True)
-                owners = (ReservationOwner(controller=pattern),)
-                assert left.may_be_replaced(dataclasses.replace(held, owners=owners))
-
-    schedulers.run(body())
+    """It cannot be read, its kind is not watched, there is no cluster: the job waits as ever."""
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, 1)
+        odd = {"metadata": {**META, "name": "odd"}, "spec": {"replicas": 1, "selector": []}}
+        await world.store.create(kinds.REPLICA_SETS, odd)
+        async with leftovers(world, alone=alone) as left:
+            held = left.room(OVER.uid)
+            assert held is not None
+            pattern = OwnerPattern("d", name=name, kind=kind, controller=True)
+            owners = (ReservationOwner(controller=pattern),)
+            assert left.may_be_replaced(dataclasses.replace(held, owners=owners))

@@ -18,7 +18,6 @@ from koordlet.kubeapi import kinds, objects
 from koordlet.scheduler.descheduling import configuration
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import job
-from tests.kit import schedulers
 from tests.kit.descheduler_scene import FREE, restarted
 from tests.kit.migration_scene import APP, JOBS, Cluster, scene
 from tests.kit.schedulers import OWNER
@@ -57,155 +56,131 @@ async def deschedule(cluster: Cluster, text: str) -> descheduler.Descheduler:
     return made
 
 
-def test_the_articles_file_first_shows_and_then_moves_the_pod_that_restarted_ten_times(
+async def test_the_articles_file_first_shows_and_then_moves_the_pod_that_restarted_ten_times(
     ram: Path,
 ) -> None:
     """As it is printed: nothing is written. With ``dryRun: false`` a job moves it, and that one."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False, runs=False) as cluster:
-            await cluster.up(await cluster.world.pod("web-3", on="n1", meta=OWNER, labels=APP))
-            for name, count in (("web-1", 10), ("web-2", 9)):
-                ref = objects.Ref(kinds.PODS, name, "d")
-                patch = objects.Merge({"status": restarted(count)})
-                await cluster.world.store.patch(ref, patch, subresource="status")
-            shown = await deschedule(cluster, ARTICLE)
-            assert [move["pod"] for move in shown.round_document()["moves"]] == ["d/web-1"]
-            assert not (await objects.collect(cluster.world.store.list(JOBS))).items
-            acts = asyncio.ensure_future(
-                deschedule(cluster, ARTICLE.replace("dryRun: true", "dryRun: false"))
-            )
-            await cluster.asked("web-1")
-            await cluster.gone("web-1")
-            await cluster.up(await cluster.world.pod("web-4", meta=OWNER, labels=APP, cpu="1"))
-            await acts
-            (made,) = (await objects.collect(cluster.world.store.list(JOBS))).items
-            assert made["metadata"]["annotations"][job.REASON].startswith("containers restarted 10")
-            assert made["status"]["phase"] == "Succeeded"
-            assert {"web-2", "web-3"} < (await cluster.world.pods()).keys()
-
-    schedulers.run(body())
+    async with scene(ram, over_http=False, runs=False) as cluster:
+        await cluster.up(await cluster.world.pod("web-3", on="n1", meta=OWNER, labels=APP))
+        for name, count in (("web-1", 10), ("web-2", 9)):
+            ref = objects.Ref(kinds.PODS, name, "d")
+            patch = objects.Merge({"status": restarted(count)})
+            await cluster.world.store.patch(ref, patch, subresource="status")
+        shown = await deschedule(cluster, ARTICLE)
+        assert [move["pod"] for move in shown.round_document()["moves"]] == ["d/web-1"]
+        assert not (await objects.collect(cluster.world.store.list(JOBS))).items
+        acts = asyncio.ensure_future(
+            deschedule(cluster, ARTICLE.replace("dryRun: true", "dryRun: false"))
+        )
+        await cluster.asked("web-1")
+        await cluster.gone("web-1")
+        await cluster.up(await cluster.world.pod("web-4", meta=OWNER, labels=APP, cpu="1"))
+        await acts
+        (made,) = (await objects.collect(cluster.world.store.list(JOBS))).items
+        assert made["metadata"]["annotations"][job.REASON].startswith("containers restarted 10")
+        assert made["status"]["phase"] == "Succeeded"
+        assert {"web-2", "web-3"} < (await cluster.world.pods()).keys()
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "next_name"),
     [("StatefulSet", "db-0", "db-0"), ("Job", "batch-x", "batch-y")],
 )
-def test_the_next_pod_of_a_controller_takes_the_room_whatever_its_name(
+async def test_the_next_pod_of_a_controller_takes_the_room_whatever_its_name(
     ram: Path, kind: str, name: str, next_name: str
 ) -> None:
     """A StatefulSet gives it the same name: another UID is another pod."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False) as cluster:
-            more = {"meta": owner(kind, "set"), "cpu": "1"}
-            await cluster.up(await cluster.world.pod(name, on="n1", **more))
-            before = (await cluster.world.pods())[name]["metadata"]["uid"]
-            asked = await cluster.ask(name)
-            await cluster.asked(name)
-            await cluster.gone(name)
-            await waits(cluster, asked)
-            target = (await holder(cluster))["nodeName"]
-            await cluster.up(await cluster.world.pod(next_name, **more))
-            status = await cluster.job(asked, "Succeeded", "Failed")
-            assert (status["phase"], status["nodeName"]) == ("Succeeded", target)
-            after = (await cluster.world.pods())[next_name]
-            assert after["spec"]["nodeName"] == target
-            assert status["podRef"]["uid"] == after["metadata"]["uid"] != before
-
-    schedulers.run(body())
+    async with scene(ram, over_http=False) as cluster:
+        more = {"meta": owner(kind, "set"), "cpu": "1"}
+        await cluster.up(await cluster.world.pod(name, on="n1", **more))
+        before = (await cluster.world.pods())[name]["metadata"]["uid"]
+        asked = await cluster.ask(name)
+        await cluster.asked(name)
+        await cluster.gone(name)
+        await waits(cluster, asked)
+        target = (await holder(cluster))["nodeName"]
+        await cluster.up(await cluster.world.pod(next_name, **more))
+        status = await cluster.job(asked, "Succeeded", "Failed")
+        assert (status["phase"], status["nodeName"]) == ("Succeeded", target)
+        after = (await cluster.world.pods())[next_name]
+        assert after["spec"]["nodeName"] == target
+        assert status["podRef"]["uid"] == after["metadata"]["uid"] != before
 
 
-def test_during_a_rollout_the_room_is_for_pods_of_the_old_template(ram: Path) -> None:
+async def test_during_a_rollout_the_room_is_for_pods_of_the_old_template(ram: Path) -> None:
     """A pod of the next ReplicaSet goes elsewhere; when it is undone, the room is there."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False) as cluster:
-            asked = await cluster.ask()
-            await cluster.asked("web-1")
-            await cluster.gone("web-1")
-            await waits(cluster, asked)
-            target = (await holder(cluster))["nodeName"]
-            # As much as is free beside what is held: on the node of the room it finds no place.
-            new = {"meta": owner("ReplicaSet", "web-next"), "labels": APP, "cpu": "3500m"}
-            await cluster.up(await cluster.world.pod("next-1", **new))
-            placed = await cluster.world.until_placed("next-1")
-            assert placed["next-1"] not in {"n1", target}
-            assert not (await holder(cluster)).get("currentOwners")
-            assert (await cluster.job(asked, "Running"))["reason"] == "WaitForPodBindReservation"
-            await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
-            status = await cluster.job(asked, "Succeeded", "Failed")
-            assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
-            assert (await cluster.world.placed())["web-3"] == target
-
-    schedulers.run(body())
+    async with scene(ram, over_http=False) as cluster:
+        asked = await cluster.ask()
+        await cluster.asked("web-1")
+        await cluster.gone("web-1")
+        await waits(cluster, asked)
+        target = (await holder(cluster))["nodeName"]
+        # As much as is free beside what is held: on the node of the room it finds no place.
+        new = {"meta": owner("ReplicaSet", "web-next"), "labels": APP, "cpu": "3500m"}
+        await cluster.up(await cluster.world.pod("next-1", **new))
+        placed = await cluster.world.until_placed("next-1")
+        assert placed["next-1"] not in {"n1", target}
+        assert not (await holder(cluster)).get("currentOwners")
+        assert (await cluster.job(asked, "Running"))["reason"] == "WaitForPodBindReservation"
+        await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
+        status = await cluster.job(asked, "Succeeded", "Failed")
+        assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
+        assert (await cluster.world.placed())["web-3"] == target
 
 
-def test_a_pod_that_its_user_deletes_while_its_budget_refuses_still_finds_its_room(
+async def test_a_pod_that_its_user_deletes_while_its_budget_refuses_still_finds_its_room(
     ram: Path,
 ) -> None:
     """Room is held, and the eviction waits; then the pod is gone without it."""
+    async with scene(ram, over_http=False) as cluster:
+        await cluster.budget(0)
+        asked = await cluster.ask()
 
-    async def body() -> None:
-        async with scene(ram, over_http=False) as cluster:
-            await cluster.budget(0)
-            asked = await cluster.ask()
+        def refused(known: Mapping[str, Any]) -> bool:
+            return bool(known[asked].get("status", {}).get("reason") == "FailedEvict")
 
-            def refused(known: Mapping[str, Any]) -> bool:
-                return bool(known[asked].get("status", {}).get("reason") == "FailedEvict")
-
-            await cluster.world.until(refused, JOBS)
-            await cluster.gone("web-1")
-            await waits(cluster, asked)
-            await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
-            status = await cluster.job(asked, "Succeeded", "Failed")
-            assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
-            assert (await cluster.world.placed())["web-3"] == status["nodeName"]
-            assert "deletionTimestamp" not in (await cluster.world.pods())["web-2"]["metadata"]
-
-    schedulers.run(body())
+        await cluster.world.until(refused, JOBS)
+        await cluster.gone("web-1")
+        await waits(cluster, asked)
+        await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
+        status = await cluster.job(asked, "Succeeded", "Failed")
+        assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
+        assert (await cluster.world.placed())["web-3"] == status["nodeName"]
+        assert "deletionTimestamp" not in (await cluster.world.pods())["web-2"]["metadata"]
 
 
 @pytest.mark.parametrize("ahead", [-30, 30])
-def test_a_job_ends_where_the_clock_of_the_server_is_another(ram: Path, ahead: int) -> None:
+async def test_a_job_ends_where_the_clock_of_the_server_is_another(ram: Path, ahead: int) -> None:
     """The server dates pods: by a clock that is ahead, what comes would have been there before."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=True, ahead=ahead) as cluster:
-            name = await cluster.ask()
-            await cluster.asked("web-1")
-            await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
-            await cluster.gone("web-1")
-            status = await cluster.job(name, "Succeeded", "Failed")
-            assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
-
-    schedulers.run(body())
+    async with scene(ram, over_http=True, ahead=ahead) as cluster:
+        name = await cluster.ask()
+        await cluster.asked("web-1")
+        await cluster.up(await cluster.world.pod("web-3", meta=OWNER, labels=APP, cpu="1"))
+        await cluster.gone("web-1")
+        status = await cluster.job(name, "Succeeded", "Failed")
+        assert (status["phase"], status["podRef"]["name"]) == ("Succeeded", "web-3")
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_a_workload_that_wants_no_pod_after_the_eviction_ends_the_job_and_gives_the_room_back(
+async def test_a_workload_that_wants_no_pod_after_the_eviction_ends_the_job_and_gives_the_room_back(
     ram: Path, *, deleted: bool
 ) -> None:
     """Its ReplicaSet has as many pods as it wants, or is gone: nobody waits for another pod."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False) as cluster:
-            store, meta = cluster.world.store, {"name": "web", "namespace": "d"}
-            wanted = {"metadata": meta, "spec": {"replicas": 2, "selector": {}}}
-            await store.create(kinds.REPLICA_SETS, wanted)
-            name = await cluster.ask()
-            await cluster.asked("web-1")
-            await cluster.gone("web-1")
-            await waits(cluster, name)
-            ref = objects.Ref(kinds.REPLICA_SETS, "web", "d")
-            if deleted:
-                await store.delete(ref)
-                await store.delete(objects.Ref(kinds.PODS, "web-2", "d"), grace_seconds=0)
-            else:
-                await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
-            status = await cluster.job(name, "Succeeded", "Failed")
-            assert (status["phase"], status["status"]) == ("Succeeded", "Complete")
-            assert status["message"].endswith("its controller wants no other pod instead")
-            await cluster.world.until(lambda known: not known, kinds.RESERVATIONS)
-
-    schedulers.run(body())
+    async with scene(ram, over_http=False) as cluster:
+        store, meta = cluster.world.store, {"name": "web", "namespace": "d"}
+        wanted = {"metadata": meta, "spec": {"replicas": 2, "selector": {}}}
+        await store.create(kinds.REPLICA_SETS, wanted)
+        name = await cluster.ask()
+        await cluster.asked("web-1")
+        await cluster.gone("web-1")
+        await waits(cluster, name)
+        ref = objects.Ref(kinds.REPLICA_SETS, "web", "d")
+        if deleted:
+            await store.delete(ref)
+            await store.delete(objects.Ref(kinds.PODS, "web-2", "d"), grace_seconds=0)
+        else:
+            await store.patch(ref, objects.Merge({"spec": {"replicas": 1}}))
+        status = await cluster.job(name, "Succeeded", "Failed")
+        assert (status["phase"], status["status"]) == ("Succeeded", "Complete")
+        assert status["message"].endswith("its controller wants no other pod instead")
+        await cluster.world.until(lambda known: not known, kinds.RESERVATIONS)

@@ -135,10 +135,7 @@ async def planned(
     ram: Path, *, over_http: bool, works: bool = True, gang: dict[str, str] | None = None
 ) -> AsyncGenerator[Planned]:
     """The cluster, with a scheduler, kubelets, controllers and a descheduler at work."""
-    async with (
-        schedulers.world(ram, over_http=over_http, custom=KINDS) as world,
-        schedulers.scheduler(world.client),
-    ):
+    async with schedulers.scheduled(ram, over_http=over_http, custom=KINDS) as (world, _):
         cluster = Planned(world, gang or {})
         await cluster.fill()
         living = asyncio.ensure_future(cluster.live())
@@ -170,150 +167,130 @@ async def working(
 
 
 @both
-def test_a_plan_makes_room_and_the_pod_that_waits_takes_it(ram: Path, *, over_http: bool) -> None:
+async def test_a_plan_makes_room_and_the_pod_that_waits_takes_it(
+    ram: Path, *, over_http: bool
+) -> None:
     """Three moves, found here, each where room was held; then nothing is left of it."""
-
-    async def body() -> None:
-        async with planned(ram, over_http=over_http) as cluster:
-            await cluster.ask(reason="train")
-            plan = await cluster.plan("Done", "Failed", "Aborted")
-            assert plan.status.phase == "Done", plan.status
-            assert plan.status.message == "d/big has node n1"
-            assert [move.origin for move in plan.moves] == ["n1"] * 3
-            assert [state.phase.value for state in plan.status.moves] == ["Done"] * 3
-            placed = await cluster.world.placed()
-            assert placed.pop("big") == plan.node == "n1"
-            assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
-            await cluster.nothing_left()
-
-    schedulers.run(body())
+    async with planned(ram, over_http=over_http) as cluster:
+        await cluster.ask(reason="train")
+        plan = await cluster.plan("Done", "Failed", "Aborted")
+        assert plan.status.phase == "Done", plan.status
+        assert plan.status.message == "d/big has node n1"
+        assert [move.origin for move in plan.moves] == ["n1"] * 3
+        assert [state.phase.value for state in plan.status.moves] == ["Done"] * 3
+        placed = await cluster.world.placed()
+        assert placed.pop("big") == plan.node == "n1"
+        assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
+        await cluster.nothing_left()
 
 
-def test_a_gang_of_several_workloads_moves_whole_led_by_one_job(ram: Path) -> None:
+async def test_a_gang_of_several_workloads_moves_whole_led_by_one_job(ram: Path) -> None:
     """All are needed: each member has its move, and their jobs are made for the gang."""
-
-    async def body() -> None:
-        gang = {pod_groups.GANG_NAME: "train", pod_groups.GANG_MINIMUM: "3"}
-        async with planned(ram, over_http=False, gang=gang) as cluster:
-            await cluster.ask()
-            plan = await cluster.plan("Done", "Failed", "Aborted")
-            assert plan.status.phase == "Done", plan.status
-            assert [move.gang for move in plan.moves] == ["d/train"] * 3
-            listing = await objects.collect(cluster.world.store.list(JOBS))
-            made = {job.name: job for job in map(jobs.read, listing.items)}
-            leader, *others = (made[plan.job(place)] for place in range(3))
-            assert (len(made), leader.whole_gang, leader.leader) == (3, True, "")
-            assert {(job.whole_gang, job.leader) for job in others} == {(False, leader.name)}
-            placed = await cluster.world.placed()
-            assert placed.pop("big") == "n1"
-            assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
-            await cluster.nothing_left()
-
-    schedulers.run(body())
+    gang = {pod_groups.GANG_NAME: "train", pod_groups.GANG_MINIMUM: "3"}
+    async with planned(ram, over_http=False, gang=gang) as cluster:
+        await cluster.ask()
+        plan = await cluster.plan("Done", "Failed", "Aborted")
+        assert plan.status.phase == "Done", plan.status
+        assert [move.gang for move in plan.moves] == ["d/train"] * 3
+        listing = await objects.collect(cluster.world.store.list(JOBS))
+        made = {job.name: job for job in map(jobs.read, listing.items)}
+        leader, *others = (made[plan.job(place)] for place in range(3))
+        assert (len(made), leader.whole_gang, leader.leader) == (3, True, "")
+        assert {(job.whole_gang, job.leader) for job in others} == {(False, leader.name)}
+        placed = await cluster.world.placed()
+        assert placed.pop("big") == "n1"
+        assert sorted(placed.values()) == sorted(move.target for move in plan.moves)
+        await cluster.nothing_left()
 
 
-def test_a_plan_in_shadow_says_what_it_would_do_and_acts_once_it_is_told_to(ram: Path) -> None:
+async def test_a_plan_in_shadow_says_what_it_would_do_and_acts_once_it_is_told_to(
+    ram: Path,
+) -> None:
     """Its moves are in the object; nobody holds or moves anything before."""
+    async with planned(ram, over_http=False) as cluster:
+        await cluster.ask(acts=False)
 
-    async def body() -> None:
-        async with planned(ram, over_http=False) as cluster:
-            await cluster.ask(acts=False)
+        def shown(known: Mapping[str, Any]) -> bool:
+            return bool(known.get("p", {}).get("status", {}).get("reason") == "Shadow")
 
-            def shown(known: Mapping[str, Any]) -> bool:
-                return bool(known.get("p", {}).get("status", {}).get("reason") == "Shadow")
-
-            plan = move_plan.decode((await cluster.world.until(shown, PLANS))["p"])
-            assert plan.status.message == (
-                "3 moves would make room for d/big; set spec.mode to Act to make them"
-            )
-            assert [move.origin for move in plan.moves] == ["n1"] * 3
-            assert await cluster.left() == ([], [])
-            await cluster.patch({"spec": {"mode": "Act"}})
-            plan = await cluster.plan("Done", "Failed", "Aborted")
-            assert plan.status.phase == "Done", plan.status
-
-    schedulers.run(body())
+        plan = move_plan.decode((await cluster.world.until(shown, PLANS))["p"])
+        assert plan.status.message == (
+            "3 moves would make room for d/big; set spec.mode to Act to make them"
+        )
+        assert [move.origin for move in plan.moves] == ["n1"] * 3
+        assert await cluster.left() == ([], [])
+        await cluster.patch({"spec": {"mode": "Act"}})
+        plan = await cluster.plan("Done", "Failed", "Aborted")
+        assert plan.status.phase == "Done", plan.status
 
 
 @pytest.mark.parametrize(
     ("way", "over_http"), [("abort", False), ("delete", True), ("spoil", False)]
 )
-def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
+async def test_a_plan_that_somebody_ends_gives_back_what_it_holds(
     ram: Path, way: str, *, over_http: bool
 ) -> None:
     """All room is held, and a budget lets nobody go; then nothing is left, and nobody has moved."""
+    async with planned(ram, over_http=over_http) as cluster:
+        await cluster.let_nobody_go()
+        await cluster.ask()
+        plan = await cluster.plan("Moving", "Failed")
+        assert plan.status.phase == "Moving", plan.status
+        assert len((await cluster.left())[1]) == 4
 
-    async def body() -> None:
-        async with planned(ram, over_http=over_http) as cluster:
-            await cluster.let_nobody_go()
-            await cluster.ask()
-            plan = await cluster.plan("Moving", "Failed")
-            assert plan.status.phase == "Moving", plan.status
-            assert len((await cluster.left())[1]) == 4
+        def asked(known: Mapping[str, Any]) -> bool:
+            return "PDB" in known["p"]["status"]["message"]
 
-            def asked(known: Mapping[str, Any]) -> bool:
-                return "PDB" in known["p"]["status"]["message"]
-
-            await cluster.world.until(asked, PLANS)
-            if way == "abort":
-                await cluster.patch({"metadata": {"annotations": {jobs.ABORT: "true"}}})
-                assert (await cluster.plan("Aborted")).status.reason == "Aborted"
-            elif way == "spoil":
-                await cluster.patch({"spec": {"ttl": "soon"}})
-                await cluster.plan("Failed")
-            else:
-                await cluster.world.store.delete(objects.Ref(PLANS, "p"))
-            await cluster.nothing_left()
-            if way == "spoil":
-                assert (await cluster.plan("Failed")).status.reason == "InvalidPlan"
-            assert set((await cluster.world.placed()).values()) == {"n1"}
-
-    schedulers.run(body())
+        await cluster.world.until(asked, PLANS)
+        if way == "abort":
+            await cluster.patch({"metadata": {"annotations": {jobs.ABORT: "true"}}})
+            assert (await cluster.plan("Aborted")).status.reason == "Aborted"
+        elif way == "spoil":
+            await cluster.patch({"spec": {"ttl": "soon"}})
+            await cluster.plan("Failed")
+        else:
+            await cluster.world.store.delete(objects.Ref(PLANS, "p"))
+        await cluster.nothing_left()
+        if way == "spoil":
+            assert (await cluster.plan("Failed")).status.reason == "InvalidPlan"
+        assert set((await cluster.world.placed()).values()) == {"n1"}
 
 
-def test_it_goes_on_where_another_process_ended(ram: Path) -> None:
+async def test_it_goes_on_where_another_process_ended(ram: Path) -> None:
     """One descheduler holds the room and ends; the next lets them go."""
-
-    async def body() -> None:
-        async with planned(ram, over_http=False, works=False) as cluster:
-            await cluster.ask()
-            async with working(cluster):
-                await cluster.plan("Reserving", "Moving", "Done")
-            async with working(cluster):
-                plan = await cluster.plan("Done", "Failed", "Aborted")
-            assert plan.status.phase == "Done", plan.status
-            listing = await objects.collect(cluster.world.store.list(JOBS))
-            assert len(listing.items) == 3
-
-    schedulers.run(body())
+    async with planned(ram, over_http=False, works=False) as cluster:
+        await cluster.ask()
+        async with working(cluster):
+            await cluster.plan("Reserving", "Moving", "Done")
+        async with working(cluster):
+            plan = await cluster.plan("Done", "Failed", "Aborted")
+        assert plan.status.phase == "Done", plan.status
+        listing = await objects.collect(cluster.world.store.list(JOBS))
+        assert len(listing.items) == 3
 
 
-def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: Path) -> None:
+async def test_plans_that_cannot_be_made_say_why_and_no_other_suffers_from_them(ram: Path) -> None:
     """Nobody of the name, a pod that has a node, room that is there, or nowhere, no time."""
-
-    async def body() -> None:
-        async with planned(ram, over_http=False) as cluster:
-            bad = {"metadata": {"name": "bad"}, "spec": {"mode": "Act", "ttl": "soon"}}
-            await cluster.world.store.create(PLANS, bad)
-            await cluster.world.pod("huge", cpu="64")
-            for name, pod in (("gone", "nobody"), ("placed", "a-1"), ("none", "huge")):
-                await cluster.ask(name, pod)
-            roomy = move_plan.request("roomy", room={"cpu": 1000})
-            moves = [move_plan.PlanMove(PodRef("d", "a-1"), "n1", "n3")]
-            roomy["spec"] |= move_plan.moves_patch("n2", moves, None)["spec"]
-            await cluster.world.store.create(PLANS, roomy)
-            await cluster.ask("ahead", "", room={"cpu": 64000})
-            for name, reason, words in (
-                ("roomy", "NotNeeded", "node n2 has room for cpu=1 already"),
-                ("ahead", "NoPlan", "no move helps headroom/cpu=64"),
-                ("bad", "InvalidPlan", "spec.ttl: "),
-                ("gone", "BeneficiaryGone", "there is no pod d/nobody"),
-                ("placed", "NotNeeded", "pod d/a-1 has node n1 already"),
-                ("none", "NoPlan", "no move helps d/huge"),
-            ):
-                status = (await cluster.plan("Failed", name=name)).status
-                assert (status.reason, words in status.message) == (reason, True)
-            await cluster.ask()
-            assert (await cluster.plan("Done", "Failed")).status.phase == "Done"
-
-    schedulers.run(body())
+    async with planned(ram, over_http=False) as cluster:
+        bad = {"metadata": {"name": "bad"}, "spec": {"mode": "Act", "ttl": "soon"}}
+        await cluster.world.store.create(PLANS, bad)
+        await cluster.world.pod("huge", cpu="64")
+        for name, pod in (("gone", "nobody"), ("placed", "a-1"), ("none", "huge")):
+            await cluster.ask(name, pod)
+        roomy = move_plan.request("roomy", room={"cpu": 1000})
+        moves = [move_plan.PlanMove(PodRef("d", "a-1"), "n1", "n3")]
+        roomy["spec"] |= move_plan.moves_patch("n2", moves, None)["spec"]
+        await cluster.world.store.create(PLANS, roomy)
+        await cluster.ask("ahead", "", room={"cpu": 64000})
+        for name, reason, words in (
+            ("roomy", "NotNeeded", "node n2 has room for cpu=1 already"),
+            ("ahead", "NoPlan", "no move helps headroom/cpu=64"),
+            ("bad", "InvalidPlan", "spec.ttl: "),
+            ("gone", "BeneficiaryGone", "there is no pod d/nobody"),
+            ("placed", "NotNeeded", "pod d/a-1 has node n1 already"),
+            ("none", "NoPlan", "no move helps d/huge"),
+        ):
+            status = (await cluster.plan("Failed", name=name)).status
+            assert (status.reason, words in status.message) == (reason, True)
+        await cluster.ask()
+        assert (await cluster.plan("Done", "Failed")).status.phase == "Done"

@@ -73,54 +73,50 @@ class Teams:
 
 
 @both
-def test_what_was_lent_is_back_after_two_minutes_and_who_went_runs_when_there_is_room(
+async def test_what_was_lent_is_back_after_two_minutes_and_who_went_runs_when_there_is_room(
     ram: Path, *, over_http: bool
 ) -> None:
     """Thirty go in the first minute, then the rest; they wait, and run where the owner leaves."""
     steady = [1000.0]
+    custom = (*CUSTOM, kinds.ELASTIC_QUOTAS)
+    async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
+        await world.node("n1", cpu=str(NUMBER))
+        for name, least in (("a", NUMBER), ("b", 0)):
+            bound = quotas.quota(name, {"cpu": least}, {"cpu": NUMBER}, namespace="d")
+            await world.store.create(kinds.ELASTIC_QUOTAS, bound)
+        clocks = runner.Clocks(steady=lambda: steady[0])
+        async with schedulers.scheduler(world.client, profiles=PROFILES, clocks=clocks) as loop:
+            teams, book = Teams(world, loop), loop.core.quotas
+            await teams.pods("b", NUMBER, step=1)
+            first = await teams.running("b", NUMBER)
+            await teams.pods("a", NUMBER)
+            await deadline.comes(
+                lambda: book.book.nodes["a"].request.get("cpu") == 1000 * NUMBER,
+                seconds=schedulers.PATIENCE,
+            )
+            assert await teams.called() == set()
+            steady[0] += 120.0
+            assert await teams.called() == set(), "at the delay itself nobody goes"
+            steady[0] += 0.1
+            called = await teams.called()
+            assert called == first - {"b0", "b1", "b2"}, "the most important stay longest"
+            await teams.pods("b", 30, "-again-")
+            await teams.gone(called)
+            steady[0] += BACKOFF
+            await teams.running("a", 30)
+            steady[0] += 59.9 - BACKOFF
+            assert await teams.called() == set(), "thirty in a minute and no more"
+            steady[0] += 0.1
+            assert await teams.called() == {"b0", "b1", "b2"}
+            await teams.gone({"b0", "b1", "b2"})
+            steady[0] += BACKOFF
+            owners = await teams.running("a", NUMBER)
+            assert "Insufficient quotas" in await world.until_told("b-again-0", "quota")
 
-    async def body() -> None:
-        custom = (*CUSTOM, kinds.ELASTIC_QUOTAS)
-        async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
-            await world.node("n1", cpu=str(NUMBER))
-            for name, least in (("a", NUMBER), ("b", 0)):
-                bound = quotas.quota(name, {"cpu": least}, {"cpu": NUMBER}, namespace="d")
-                await world.store.create(kinds.ELASTIC_QUOTAS, bound)
-            clocks = runner.Clocks(steady=lambda: steady[0])
-            async with schedulers.scheduler(world.client, profiles=PROFILES, clocks=clocks) as loop:
-                teams, book = Teams(world, loop), loop.core.quotas
-                await teams.pods("b", NUMBER, step=1)
-                first = await teams.running("b", NUMBER)
-                await teams.pods("a", NUMBER)
-                await deadline.comes(
-                    lambda: book.book.nodes["a"].request.get("cpu") == 1000 * NUMBER,
-                    seconds=schedulers.PATIENCE,
-                )
-                assert await teams.called() == set()
-                steady[0] += 120.0
-                assert await teams.called() == set(), "at the delay itself nobody goes"
-                steady[0] += 0.1
-                called = await teams.called()
-                assert called == first - {"b0", "b1", "b2"}, "the most important stay longest"
-                await teams.pods("b", 30, "-again-")
-                await teams.gone(called)
-                steady[0] += BACKOFF
-                await teams.running("a", 30)
-                steady[0] += 59.9 - BACKOFF
-                assert await teams.called() == set(), "thirty in a minute and no more"
-                steady[0] += 0.1
-                assert await teams.called() == {"b0", "b1", "b2"}
-                await teams.gone({"b0", "b1", "b2"})
-                steady[0] += BACKOFF
-                owners = await teams.running("a", NUMBER)
-                assert "Insufficient quotas" in await world.until_told("b-again-0", "quota")
-
-                await teams.gone(set(sorted(owners)[:BACK]))
-                steady[0] += BACKOFF
-                again = await teams.running("b", BACK)
-                assert again < {f"b-again-{place}" for place in range(30)}
-                steady[0] += 600.0
-                assert await teams.called() == set()
-                assert loop.core.measures.revoked == {("b",): NUMBER}
-
-    schedulers.run(body())
+            await teams.gone(set(sorted(owners)[:BACK]))
+            steady[0] += BACKOFF
+            again = await teams.running("b", BACK)
+            assert again < {f"b-again-{place}" for place in range(30)}
+            steady[0] += 600.0
+            assert await teams.called() == set()
+            assert loop.core.measures.revoked == {("b",): NUMBER}

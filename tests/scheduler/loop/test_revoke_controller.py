@@ -118,92 +118,79 @@ async def scene(
 
 
 @both
-def test_what_is_above_the_runtime_is_evicted_after_the_delay_and_told(
+async def test_what_is_above_the_runtime_is_evicted_after_the_delay_and_told(
     ram: Path, *, over_http: bool
 ) -> None:
     """Events on pod and quota with numbers; counted by quota; nobody more at the next look."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=over_http, number=3, runtime=2_000) as stage:
-            await stage.look(0.0)
-            await stage.look(1.0)
-            assert await stage.ending() == set()
-            await stage.look(0.1)
-            assert await stage.ending() == {"p2"}
-            by_kind = {
-                event["regarding"]["kind"]: event
-                for event in await events(stage.world, "QuotaRevoked")
-            }
-            assert by_kind.keys() == {"Pod", "ElasticQuota"}
-            assert by_kind["ElasticQuota"]["regarding"]["name"] == "b"
-            assert by_kind["Pod"]["note"] == (
-                "pod d/p2 is called back: quota b uses cpu:3 and may use cpu:2 now: others want"
-                " what it borrowed"
-            )
-            text = stage.loop.metrics()
-            assert 'koordlet_scheduler_quota_revoked_pods_total{quota="b"} 1' in text
-            await stage.shown(1)
-            await stage.look(1.0)
-            assert await stage.ending() == {"p2"}
-
-    schedulers.run(body())
+    async with scene(ram, over_http=over_http, number=3, runtime=2_000) as stage:
+        await stage.look(0.0)
+        await stage.look(1.0)
+        assert await stage.ending() == set()
+        await stage.look(0.1)
+        assert await stage.ending() == {"p2"}
+        by_kind = {
+            event["regarding"]["kind"]: event for event in await events(stage.world, "QuotaRevoked")
+        }
+        assert by_kind.keys() == {"Pod", "ElasticQuota"}
+        assert by_kind["ElasticQuota"]["regarding"]["name"] == "b"
+        assert by_kind["Pod"]["note"] == (
+            "pod d/p2 is called back: quota b uses cpu:3 and may use cpu:2 now: others want"
+            " what it borrowed"
+        )
+        text = stage.loop.metrics()
+        assert 'koordlet_scheduler_quota_revoked_pods_total{quota="b"} 1' in text
+        await stage.shown(1)
+        await stage.look(1.0)
+        assert await stage.ending() == {"p2"}
 
 
-def test_no_more_go_in_a_minute_than_configured(ram: Path) -> None:
+async def test_no_more_go_in_a_minute_than_configured(ram: Path) -> None:
     """The peer's limit, in place of the ten a minute of all; no node or share bounds it."""
-
-    async def body() -> None:
-        async with scene(ram, over_http=False, number=15, runtime=0, per_minute=12) as stage:
-            await stage.look(0.0)
-            await stage.look(1.1)
-            assert len(await stage.ending()) == 12
-            await stage.shown(12)
-            await stage.look(59.9)
-            assert len(await stage.ending()) == 12
-            await stage.look(0.1)
-            assert len(await stage.ending()) == 15
-
-    schedulers.run(body())
+    async with scene(ram, over_http=False, number=15, runtime=0, per_minute=12) as stage:
+        await stage.look(0.0)
+        await stage.look(1.1)
+        assert len(await stage.ending()) == 12
+        await stage.shown(12)
+        await stage.look(59.9)
+        assert len(await stage.ending()) == 12
+        await stage.look(0.1)
+        assert len(await stage.ending()) == 15
 
 
 @both
-def test_a_disruption_budget_is_obeyed_and_asked_again_at_the_next_look(
+async def test_a_disruption_budget_is_obeyed_and_asked_again_at_the_next_look(
     ram: Path, *, over_http: bool
 ) -> None:
     """Refused once in words, then silently; when the budget allows it, the pod goes."""
+    async with scene(ram, over_http=over_http, number=2, runtime=1_000) as stage:
+        budget = {
+            "metadata": {"name": "strict", "namespace": "d"},
+            "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "b"}}},
+        }
+        await stage.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+        ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "strict", "d")
 
-    async def body() -> None:
-        async with scene(ram, over_http=over_http, number=2, runtime=1_000) as stage:
-            budget = {
-                "metadata": {"name": "strict", "namespace": "d"},
-                "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "b"}}},
-            }
-            await stage.world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
-            ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "strict", "d")
+        async def allow(number: int) -> None:
+            status = {"disruptionsAllowed": number, "observedGeneration": 1}
+            patch = objects.Merge({"status": status})
+            await stage.world.store.patch(ref, patch, subresource="status")
 
-            async def allow(number: int) -> None:
-                status = {"disruptionsAllowed": number, "observedGeneration": 1}
-                patch = objects.Merge({"status": status})
-                await stage.world.store.patch(ref, patch, subresource="status")
+            def known() -> bool:
+                several = list(stage.loop.core.budgets.at(0.0))
+                return bool(several) and several[0].allowed == number
 
-                def known() -> bool:
-                    several = list(stage.loop.core.budgets.at(0.0))
-                    return bool(several) and several[0].allowed == number
+            await deadline.comes(known, seconds=schedulers.PATIENCE)
 
-                await deadline.comes(known, seconds=schedulers.PATIENCE)
-
-            await allow(0)
-            await stage.look(0.0)
-            for _ in range(3):
-                await stage.look(1.1)
-            assert await stage.ending() == set()
-            counts = stage.loop.core.measures.evictions
-            assert counts["quota", "QuotaRevoked", "PDB"] == 1
-            await allow(1)
-            await stage.look(1.0)
-            assert await stage.ending() == {"p1"}
-
-    schedulers.run(body())
+        await allow(0)
+        await stage.look(0.0)
+        for _ in range(3):
+            await stage.look(1.1)
+        assert await stage.ending() == set()
+        counts = stage.loop.core.measures.evictions
+        assert counts["quota", "QuotaRevoked", "PDB"] == 1
+        await allow(1)
+        await stage.look(1.0)
+        assert await stage.ending() == {"p1"}
 
 
 CONFIGURED = {
@@ -229,47 +216,41 @@ CONFIGURED = {
 
 
 @both
-def test_a_quota_that_borrowed_gives_back_when_the_owner_comes(
+async def test_a_quota_that_borrowed_gives_back_when_the_owner_comes(
     ram: Path, *, over_http: bool
 ) -> None:
     """The newest of the borrower go, the owner's pods run in their place, and no more go."""
     profiles = configuration.read(CONFIGURED, "test").profiles
+    custom = (*CUSTOM, kinds.ELASTIC_QUOTAS)
+    async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
+        await world.node("n1", cpu="4")
+        for name, least in (("a", 3), ("b", 1)):
+            bound = quotas.quota(name, {"cpu": least}, {"cpu": 4}, namespace="d")
+            await world.store.create(kinds.ELASTIC_QUOTAS, bound)
+        async with schedulers.scheduler(world.client, profiles=profiles) as loop:
+            for place in range(4):
+                label = {f"{quotas.KEY}name": "b"}
+                await world.pod(f"b{place}", cpu="1", labels=label, priority=-place)
+                await world.until_placed(f"b{place}")
+            for place in range(3):
+                await world.pod(f"a{place}", cpu="1", labels={f"{quotas.KEY}name": "a"})
 
-    async def body() -> None:
-        custom = (*CUSTOM, kinds.ELASTIC_QUOTAS)
-        async with schedulers.world(ram, over_http=over_http, custom=custom) as world:
-            await world.node("n1", cpu="4")
-            for name, least in (("a", 3), ("b", 1)):
-                bound = quotas.quota(name, {"cpu": least}, {"cpu": 4}, namespace="d")
-                await world.store.create(kinds.ELASTIC_QUOTAS, bound)
-            async with schedulers.scheduler(world.client, profiles=profiles) as loop:
-                for place in range(4):
-                    label = {f"{quotas.KEY}name": "b"}
-                    await world.pod(f"b{place}", cpu="1", labels=label, priority=-place)
-                    await world.until_placed(f"b{place}")
-                for place in range(3):
-                    await world.pod(f"a{place}", cpu="1", labels={f"{quotas.KEY}name": "a"})
+            def three_end(known: dict[str, Any]) -> bool:
+                ending = {
+                    name for name, pod in known.items() if "deletionTimestamp" in pod["metadata"]
+                }
+                return ending == {"b1", "b2", "b3"}
 
-                def three_end(known: dict[str, Any]) -> bool:
-                    ending = {
-                        name
-                        for name, pod in known.items()
-                        if "deletionTimestamp" in pod["metadata"]
-                    }
-                    return ending == {"b1", "b2", "b3"}
-
-                await world.until(three_end)
-                for place in (1, 2, 3):
-                    ref = objects.Ref(kinds.PODS, f"b{place}", "d")
-                    await world.store.delete(ref, grace_seconds=0)
-                placed = await world.until_placed("a0", "a1", "a2")
-                assert sorted(placed) == ["a0", "a1", "a2", "b0"]
-                revoked = loop.core.measures.revoked
-                assert dict(revoked) == {("b",): 3}
-                history = loop.core.quotas.history
-                past = history.get("b")
-                assert past is not None
-                acts = [mark.act for mark in past.marks]
-                assert acts.count(QuotaAct.CALLED_BACK) == 3
-
-    schedulers.run(body())
+            await world.until(three_end)
+            for place in (1, 2, 3):
+                ref = objects.Ref(kinds.PODS, f"b{place}", "d")
+                await world.store.delete(ref, grace_seconds=0)
+            placed = await world.until_placed("a0", "a1", "a2")
+            assert sorted(placed) == ["a0", "a1", "a2", "b0"]
+            revoked = loop.core.measures.revoked
+            assert dict(revoked) == {("b",): 3}
+            history = loop.core.quotas.history
+            past = history.get("b")
+            assert past is not None
+            acts = [mark.act for mark in past.marks]
+            assert acts.count(QuotaAct.CALLED_BACK) == 3

@@ -80,36 +80,28 @@ async def bench(ram: Path) -> AsyncGenerator[Bench]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def test_a_job_counts_for_its_round_and_for_later_ones_until_a_watch_should_show_it(
+async def test_a_job_counts_for_its_round_and_for_later_ones_until_a_watch_should_show_it(
     ram: Path,
 ) -> None:
     """Else a strategy makes a second job of a workload, which could only wait."""
-
-    async def body() -> None:
-        async with bench(ram) as scene:
-            first = scene.round()
-            assert (scene.kept(first, "web-1"), scene.kept(first, "web-2")) == ("", "")
-            assert await first.perform(scene.proposal("web-1")) is None
-            assert scene.kept(first, "web-2") == "MaxMigratingPerWorkload"
-            assert scene.kept(scene.round(), "web-2") == "MaxMigratingPerWorkload"
-            scene.now[0] += flow.SETTLE
-            assert scene.kept(scene.round(), "web-2") == ""
-
-    schedulers.run(body())
+    async with bench(ram) as scene:
+        first = scene.round()
+        assert (scene.kept(first, "web-1"), scene.kept(first, "web-2")) == ("", "")
+        assert await first.perform(scene.proposal("web-1")) is None
+        assert scene.kept(first, "web-2") == "MaxMigratingPerWorkload"
+        assert scene.kept(scene.round(), "web-2") == "MaxMigratingPerWorkload"
+        scene.now[0] += flow.SETTLE
+        assert scene.kept(scene.round(), "web-2") == ""
 
 
-def test_a_dry_run_counts_the_jobs_that_it_would_make_and_makes_none(ram: Path) -> None:
+async def test_a_dry_run_counts_the_jobs_that_it_would_make_and_makes_none(ram: Path) -> None:
     """What it shows is what would be done, within the bounds of jobs; the next begins anew."""
-
-    async def body() -> None:
-        async with bench(ram) as scene:
-            shown = scene.round(dry_run=True)
-            assert await shown.perform(scene.proposal("web-1")) is None
-            assert scene.kept(shown, "web-2") == "MaxMigratingPerWorkload"
-            assert not (await objects.collect(scene.world.store.list(JOBS))).items
-            assert scene.kept(scene.round(), "web-2") == ""
-
-    schedulers.run(body())
+    async with bench(ram) as scene:
+        shown = scene.round(dry_run=True)
+        assert await shown.perform(scene.proposal("web-1")) is None
+        assert scene.kept(shown, "web-2") == "MaxMigratingPerWorkload"
+        assert not (await objects.collect(scene.world.store.list(JOBS))).items
+        assert scene.kept(scene.round(), "web-2") == ""
 
 
 @pytest.mark.parametrize("shadow", ["round", "strategy", ""])
@@ -123,54 +115,46 @@ def test_a_dry_run_counts_the_jobs_that_it_would_make_and_makes_none(ram: Path) 
     ],
     ids=["goes", "cordons", "ranks", "keeps away"],
 )
-def test_in_shadow_nothing_at_all_is_written(
+async def test_in_shadow_nothing_at_all_is_written(
     ram: Path, kind: dict[str, Any], *, shadow: str
 ) -> None:
     """No job, cordon, cost, avoid list or event; who acts writes."""
-
-    async def body() -> None:
-        async with bench(ram) as scene:
-            before = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
-            moves = scene.round(dry_run=shadow == "round")
-            asked = dataclasses.replace(scene.proposal("web-1"), shadow=shadow == "strategy")
-            assert await moves.perform(dataclasses.replace(asked, **kind)) is None
-            after = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
-            assert (after == before) is bool(shadow)
-
-    schedulers.run(body())
+    async with bench(ram) as scene:
+        before = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
+        moves = scene.round(dry_run=shadow == "round")
+        asked = dataclasses.replace(scene.proposal("web-1"), shadow=shadow == "strategy")
+        assert await moves.perform(dataclasses.replace(asked, **kind)) is None
+        after = (await objects.collect(scene.world.store.list(kinds.PODS))).revision
+        assert (after == before) is bool(shadow)
 
 
-def test_no_landing_is_searched_for_a_pod_whose_job_could_only_wait(ram: Path) -> None:
+async def test_no_landing_is_searched_for_a_pod_whose_job_could_only_wait(ram: Path) -> None:
     """Of four pods of one workload one moves: one search; the others are told with their bound."""
     searched = descheduling.Searches()
     body_ = descheduling.policy(TOO_MANY, leaderElection={"leaderElect": False})
     body_["kind"] = "DeschedulerConfiguration"
     arguments = {"name": "MigrationController", "args": {"maxMigratingPerWorkload": 1}}
     body_["profiles"][0]["pluginConfig"].append(arguments)
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False, custom=KINDS) as world:
-            await Cluster(world).fill()
-            for name in ("web-3", "web-4"):
-                await world.pod(name, on="n1", meta=OWNER, labels=APP, cpu="1")
-            for name in await world.pods():
-                ref = objects.Ref(kinds.PODS, name, "d")
-                patch = objects.Merge({"status": restarted(9)})
-                await world.store.patch(ref, patch, subresource="status")
-            made = descheduler.Descheduler(
-                world.client, configuration.read(body_, "test"), instance="one",
-                disruption=FREE, profiles=searched.served(),
-            )  # fmt: skip
-            task = asyncio.ensure_future(made.run(once=True))
-            await deadline.comes(lambda: made.book.last or task.done())
-            document = made.round_document()
-            assert len(document["moves"]) == searched.number == 1
-            whys = [refused["why"].partition(":")[0] for refused in document["refused"]]
-            assert whys == ["MaxMigratingPerWorkload"] * 3
-            listing = await objects.collect(world.store.list(kinds.EVENTS))
-            notes = [each["note"] for each in listing.items if each["reason"] == "MoveRefused"]
-            assert [note.partition("(")[2].partition(")")[0] for note in notes] == whys[:1]
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False, custom=KINDS) as world:
+        await Cluster(world).fill()
+        for name in ("web-3", "web-4"):
+            await world.pod(name, on="n1", meta=OWNER, labels=APP, cpu="1")
+        for name in await world.pods():
+            ref = objects.Ref(kinds.PODS, name, "d")
+            patch = objects.Merge({"status": restarted(9)})
+            await world.store.patch(ref, patch, subresource="status")
+        made = descheduler.Descheduler(
+            world.client, configuration.read(body_, "test"), instance="one",
+            disruption=FREE, profiles=searched.served(),
+        )  # fmt: skip
+        task = asyncio.ensure_future(made.run(once=True))
+        await deadline.comes(lambda: made.book.last or task.done())
+        document = made.round_document()
+        assert len(document["moves"]) == searched.number == 1
+        whys = [refused["why"].partition(":")[0] for refused in document["refused"]]
+        assert whys == ["MaxMigratingPerWorkload"] * 3
+        listing = await objects.collect(world.store.list(kinds.EVENTS))
+        notes = [each["note"] for each in listing.items if each["reason"] == "MoveRefused"]
+        assert [note.partition("(")[2].partition(")")[0] for note in notes] == whys[:1]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -134,7 +134,9 @@ def test_each_of_many_goes_elsewhere() -> None:
     assert set(clusters.places(*ZONES, *wanted).values()) == {"a1", "a2", "b1", "b2"}
 
 
-def test_a_service_that_goes_lets_pods_in_that_the_default_constraints_kept_out(ram: Path) -> None:
+async def test_a_service_that_goes_lets_pods_in_that_the_default_constraints_kept_out(
+    ram: Path,
+) -> None:
     """Without it nothing groups them; nobody has to wait until everybody is tried again."""
     spread = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     arguments = {"PodTopologySpread": {"defaultConstraints": [spread], "defaultingType": "List"}}
@@ -143,21 +145,17 @@ def test_a_service_that_goes_lets_pods_in_that_the_default_constraints_kept_out(
         "metadata": {"name": "s", "namespace": "d"},
         "spec": {"selector": WEB, "ports": [{"port": 1}]},
     }
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await world.node("open")
-            await world.node("closed", spec={"unschedulable": True})
-            await world.store.create(kinds.SERVICES, service)
-            async with schedulers.scheduler(world.client, profiles=profiles):
-                await world.pod("first", labels=WEB)
-                await world.until_placed("first")
-                await world.pod("second", labels=WEB)
-                await world.until_told("second", "didn't match pod topology spread constraints")
-                await world.store.delete(objects.Ref(kinds.SERVICES, "s", "d"))
-                await world.until_placed("second")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await world.node("open")
+        await world.node("closed", spec={"unschedulable": True})
+        await world.store.create(kinds.SERVICES, service)
+        async with schedulers.scheduler(world.client, profiles=profiles):
+            await world.pod("first", labels=WEB)
+            await world.until_placed("first")
+            await world.pod("second", labels=WEB)
+            await world.until_told("second", "didn't match pod topology spread constraints")
+            await world.store.delete(objects.Ref(kinds.SERVICES, "s", "d"))
+            await world.until_placed("second")
 
 
 def test_an_owner_wakes_pods_of_its_namespace_without_constraints_of_their_own() -> None:

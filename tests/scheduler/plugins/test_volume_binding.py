@@ -126,49 +126,41 @@ def test_a_bound_claim_is_where_its_volume_is() -> None:
     ).endswith(lost)
 
 
-def test_a_pod_is_bound_when_the_volume_controller_has_bound_its_claims(ram: Path) -> None:
+async def test_a_pod_is_bound_when_the_volume_controller_has_bound_its_claims(ram: Path) -> None:
     """The claim names the node, or the volume the claim; then nobody is bound before they are."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=True) as world:
-            await world.node("n")
-            for of, made in (
-                (kinds.STORAGE_CLASSES, kind("made", "csi.example")),
-                (kinds.STORAGE_CLASSES, kind("local")),
-                (kinds.PERSISTENT_VOLUMES, volume("v", kind="local", on="n")),
-                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made")),
-                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("old", kind="local")),
-            ):
-                await world.store.create(of, {"apiVersion": of.api_version, **made})
-            await world.pod("p", **mounts("new"))
-            await world.pod("q", **mounts("old"))
-            async with schedulers.scheduler(world.client):
-                await _until_promised(world, "new", "v")
-                await world.pod("plain")
-                assert await world.until_placed("plain") == {"plain": "n"}
-                made = {"apiVersion": "v1", **volume("made-for-new", kind="made")}
-                await world.store.create(kinds.PERSISTENT_VOLUMES, made)
-                await _bind(world, "new", "made-for-new")
-                assert await world.until_placed("p") == {"plain": "n", "p": "n"}
-                await _bind(world, "old", "v")
-                await world.until_placed("q")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=True) as world:
+        await world.node("n")
+        for of, made in (
+            (kinds.STORAGE_CLASSES, kind("made", "csi.example")),
+            (kinds.STORAGE_CLASSES, kind("local")),
+            (kinds.PERSISTENT_VOLUMES, volume("v", kind="local", on="n")),
+            (kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made")),
+            (kinds.PERSISTENT_VOLUME_CLAIMS, claim("old", kind="local")),
+        ):
+            await world.store.create(of, {"apiVersion": of.api_version, **made})
+        await world.pod("p", **mounts("new"))
+        await world.pod("q", **mounts("old"))
+        async with schedulers.scheduler(world.client):
+            await _until_promised(world, "new", "v")
+            await world.pod("plain")
+            assert await world.until_placed("plain") == {"plain": "n"}
+            made = {"apiVersion": "v1", **volume("made-for-new", kind="made")}
+            await world.store.create(kinds.PERSISTENT_VOLUMES, made)
+            await _bind(world, "new", "made-for-new")
+            assert await world.until_placed("p") == {"plain": "n", "p": "n"}
+            await _bind(world, "old", "v")
+            await world.until_placed("q")
 
 
-def test_without_a_cluster_no_claim_is_waited_for(ram: Path) -> None:
+async def test_without_a_cluster_no_claim_is_waited_for(ram: Path) -> None:
     """No volume controller is there that could bind one."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            await world.node("n")
-            await world.store.create(kinds.STORAGE_CLASSES, kind("made", "csi.example"))
-            await world.store.create(kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made"))
-            await world.pod("p", **mounts("new"))
-            async with schedulers.scheduler(world.client, alone=True):
-                await world.until_placed("p")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        await world.node("n")
+        await world.store.create(kinds.STORAGE_CLASSES, kind("made", "csi.example"))
+        await world.store.create(kinds.PERSISTENT_VOLUME_CLAIMS, claim("new", kind="made"))
+        await world.pod("p", **mounts("new"))
+        async with schedulers.scheduler(world.client, alone=True):
+            await world.until_placed("p")
 
 
 async def _until_promised(world: schedulers.World, claim_name: str, volume_name: str) -> None:

@@ -115,33 +115,29 @@ def test_a_pod_without_volumes_leaves_no_place_for_one() -> None:
     assert limits.concerned(ClusterEvent(ActionType.STORAGE)) is True
 
 
-def test_who_waits_for_a_place_is_tried_when_a_volume_is_detached(ram: Path) -> None:
+async def test_who_waits_for_a_place_is_tried_when_a_volume_is_detached(ram: Path) -> None:
     """And not when one is attached: that makes room for nobody."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=True) as world:
-            await world.node("n")
-            for of, made in (
-                (kinds.CSI_NODES, limit("n", 1)),
-                (kinds.PERSISTENT_VOLUMES, volume("old", **driver("old"))),
-                (kinds.VOLUME_ATTACHMENTS, attachment("old", "n")),
-                (kinds.PERSISTENT_VOLUMES, volume("v", **driver("h"))),
-                (kinds.PERSISTENT_VOLUME_CLAIMS, claim("c", volume="v")),
-            ):
-                await world.store.create(of, {"apiVersion": of.api_version, **made})
-            await world.pod("p", **mounts("c"))
-            async with schedulers.scheduler(world.client) as loop:
-                assert await world.until_told("p", "exceed max volume count")
-                await world.store.create(kinds.VOLUME_ATTACHMENTS, attachment("v", "far"))
-                attachments = loop.sources.informers[kinds.VOLUME_ATTACHMENTS]
-                await deadline.comes(lambda: len(attachments) == 2)
-                waiting = loop.core.queue.get("d/p")
-                assert waiting is not None
-                assert (waiting.place, waiting.attempts) == (QueuePlace.UNSCHEDULABLE, 1)
-                await world.store.delete(objects.Ref(kinds.VOLUME_ATTACHMENTS, "old-n"))
-                await world.until_placed("p")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=True) as world:
+        await world.node("n")
+        for of, made in (
+            (kinds.CSI_NODES, limit("n", 1)),
+            (kinds.PERSISTENT_VOLUMES, volume("old", **driver("old"))),
+            (kinds.VOLUME_ATTACHMENTS, attachment("old", "n")),
+            (kinds.PERSISTENT_VOLUMES, volume("v", **driver("h"))),
+            (kinds.PERSISTENT_VOLUME_CLAIMS, claim("c", volume="v")),
+        ):
+            await world.store.create(of, {"apiVersion": of.api_version, **made})
+        await world.pod("p", **mounts("c"))
+        async with schedulers.scheduler(world.client) as loop:
+            assert await world.until_told("p", "exceed max volume count")
+            await world.store.create(kinds.VOLUME_ATTACHMENTS, attachment("v", "far"))
+            attachments = loop.sources.informers[kinds.VOLUME_ATTACHMENTS]
+            await deadline.comes(lambda: len(attachments) == 2)
+            waiting = loop.core.queue.get("d/p")
+            assert waiting is not None
+            assert (waiting.place, waiting.attempts) == (QueuePlace.UNSCHEDULABLE, 1)
+            await world.store.delete(objects.Ref(kinds.VOLUME_ATTACHMENTS, "old-n"))
+            await world.until_placed("p")
 
 
 def test_a_volume_that_is_yet_to_be_made_counts() -> None:

@@ -50,60 +50,54 @@ async def ended(words: list[str]) -> tuple[int | None, str]:
     return process.returncode, printed.decode()
 
 
-def test_one_round_of_a_dry_run_prints_what_would_go_and_one_without_does_it(ram: Path) -> None:
+async def test_one_round_of_a_dry_run_prints_what_would_go_and_one_without_does_it(
+    ram: Path,
+) -> None:
     """The same policy twice: first nothing is sent."""
-
-    async def body() -> None:
-        async with scene(ram) as (world, words):
-            code, printed = await ended([*words, "--once", "--dry-run"])
-            assert code == 0
-            assert "d/often  n1" in printed
-            pods = await world.pods()
-            assert "deletionTimestamp" not in pods["often"]["metadata"]
-            code, printed = await ended([*words, "--once", "-o", "json"])
-            assert code == 0
-            document = json.loads(printed)
-            assert [move["pod"] for move in document["moves"]] == ["d/often"]
-            gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
-            assert gone["metadata"]["deletionTimestamp"]
-
-    schedulers.run(body())
+    async with scene(ram) as (world, words):
+        code, printed = await ended([*words, "--once", "--dry-run"])
+        assert code == 0
+        assert "d/often  n1" in printed
+        pods = await world.pods()
+        assert "deletionTimestamp" not in pods["often"]["metadata"]
+        code, printed = await ended([*words, "--once", "-o", "json"])
+        assert code == 0
+        document = json.loads(printed)
+        assert [move["pod"] for move in document["moves"]] == ["d/often"]
+        gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
+        assert gone["metadata"]["deletionTimestamp"]
 
 
-def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path) -> None:
+async def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram: Path) -> None:
     """SIGTERM ends it with 0, and the next candidate need not wait."""
+    async with scene(ram, deschedulingInterval="1h", dryRun=True) as (world, words):
+        process = await asyncio.create_subprocess_exec(
+            *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        assert process.stdout is not None
+        base = ""
+        async for line in process.stdout:
+            text = line.decode()
+            if "descheduler.started" in text:
+                base = json.loads(text)["http"]
+            if "descheduler.round" in text:
+                break
 
-    async def body() -> None:
-        async with scene(ram, deschedulingInterval="1h", dryRun=True) as (world, words):
-            process = await asyncio.create_subprocess_exec(
-                *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-            )
-            assert process.stdout is not None
-            base = ""
-            async for line in process.stdout:
-                text = line.decode()
-                if "descheduler.started" in text:
-                    base = json.loads(text)["http"]
-                if "descheduler.round" in text:
-                    break
+        def get(path: str) -> str:
+            with urllib.request.urlopen(f"{base}{path}", timeout=10) as answer:  # noqa: S310 -- ours
+                return str(answer.read().decode())
 
-            def get(path: str) -> str:
-                with urllib.request.urlopen(f"{base}{path}", timeout=10) as answer:  # noqa: S310 -- ours
-                    return str(answer.read().decode())
-
-            assert await asyncio.to_thread(get, "readyz") == "ok\n"
-            assert await asyncio.to_thread(get, "livez") == "ok\n"
-            document = json.loads(await asyncio.to_thread(get, "api/v1/round"))
-            assert [move["pod"] for move in document["moves"]] == ["d/often"]
-            metrics = await asyncio.to_thread(get, "metrics")
-            assert "descheduler_loop_duration_seconds_count 1" in metrics
-            process.send_signal(signal.SIGTERM)
-            await process.communicate()
-            assert process.returncode == 0
-            lease = await world.store.get(LEASE)
-            assert lease["spec"]["holderIdentity"] == ""
-
-    schedulers.run(body())
+        assert await asyncio.to_thread(get, "readyz") == "ok\n"
+        assert await asyncio.to_thread(get, "livez") == "ok\n"
+        document = json.loads(await asyncio.to_thread(get, "api/v1/round"))
+        assert [move["pod"] for move in document["moves"]] == ["d/often"]
+        metrics = await asyncio.to_thread(get, "metrics")
+        assert "descheduler_loop_duration_seconds_count 1" in metrics
+        process.send_signal(signal.SIGTERM)
+        await process.communicate()
+        assert process.returncode == 0
+        lease = await world.store.get(LEASE)
+        assert lease["spec"]["holderIdentity"] == ""
 
 
 @asynccontextmanager
@@ -115,37 +109,31 @@ async def led(ram: Path) -> AsyncGenerator[tuple[schedulers.World, list[str]]]:
         yield world, words
 
 
-def test_a_dry_run_needs_no_lease(ram: Path) -> None:
+async def test_a_dry_run_needs_no_lease(ram: Path) -> None:
     """It sends nothing, whoever leads."""
-
-    async def body() -> None:
-        async with led(ram) as (world, words):
-            code, printed = await ended([*words, "--once", "--dry-run"])
-            assert (code, "d/often  n1" in printed) == (0, True)
-            assert (await world.store.get(LEASE))["spec"] == HELD
-
-    schedulers.run(body())
+    async with led(ram) as (world, words):
+        code, printed = await ended([*words, "--once", "--dry-run"])
+        assert (code, "d/often  n1" in printed) == (0, True)
+        assert (await world.store.get(LEASE))["spec"] == HELD
 
 
-def test_whoever_waits_for_the_lease_says_so_and_stopped_then_has_made_no_round(ram: Path) -> None:
+async def test_whoever_waits_for_the_lease_says_so_and_stopped_then_has_made_no_round(
+    ram: Path,
+) -> None:
     """No empty round is shown, which would read as if nothing had to go."""
-
-    async def body() -> None:
-        async with led(ram) as (_, words):
-            process = await asyncio.create_subprocess_exec(
-                *words, "--once", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-            )
-            assert process.stderr is not None
-            async for line in process.stderr:
-                if b"election.waits" in line:
-                    assert json.loads(line)["detail"] == "other holds it"
-                    break
-            process.send_signal(signal.SIGTERM)
-            shown, complaint = await process.communicate()
-            assert (process.returncode, shown) == (1, b"")
-            assert b"stopped before its round was over" in complaint
-
-    schedulers.run(body())
+    async with led(ram) as (_, words):
+        process = await asyncio.create_subprocess_exec(
+            *words, "--once", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        assert process.stderr is not None
+        async for line in process.stderr:
+            if b"election.waits" in line:
+                assert json.loads(line)["detail"] == "other holds it"
+                break
+        process.send_signal(signal.SIGTERM)
+        shown, complaint = await process.communicate()
+        assert (process.returncode, shown) == (1, b"")
+        assert b"stopped before its round was over" in complaint
 
 
 def test_without_a_cluster_and_without_a_dump_there_is_nothing_to_do(

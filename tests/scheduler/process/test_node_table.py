@@ -37,124 +37,89 @@ def named(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in rows}
 
 
-def test_after_the_first_answer_only_changed_rows_are_sent(ram: Path) -> None:
+async def test_after_the_first_answer_only_changed_rows_are_sent(ram: Path) -> None:
     """A pod, a report of use and a pressure change one row each; an unknown revision gets all."""
+    async with schedulers.scheduled(ram) as (_, loop):
+        zone = {"topology.kubernetes.io/zone": "east"}
+        for name, labels in (("n1", {}), ("n2", zone), ("n3", {})):
+            put(loop, name, labels=labels)
+        table = node_table.NodeTable(loop)
+        first = table.document()
+        assert (first["whole"], list(named(first))) == (True, ["n1", "n2", "n3"])
 
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            zone = {"topology.kubernetes.io/zone": "east"}
-            for name, labels in (("n1", {}), ("n2", zone), ("n3", {})):
-                put(loop, name, labels=labels)
-            table = node_table.NodeTable(loop)
-            first = table.document()
-            assert (first["whole"], list(named(first))) == (True, ["n1", "n2", "n3"])
+        seat(loop, "web", "n2")
+        second = table.document(first["revision"])
+        assert (second["whole"], list(named(second))) == (False, ["n2"])
+        row = named(second)["n2"]
+        assert [row["zone"], named(first)["n1"]["zone"]] == ["east", ""]
+        assert (row["cpu"], row["cpuUsed"], row["cpuUse"], row["pods"]) == (4000, 1000, None, 1)
 
-            seat(loop, "web", "n2")
-            second = table.document(first["revision"])
-            assert (second["whole"], list(named(second))) == (False, ["n2"])
-            row = named(second)["n2"]
-            assert [row["zone"], named(first)["n1"]["zone"]] == ["east", ""]
-            assert (row["cpu"], row["cpuUsed"], row["cpuUse"], row["pods"]) == (4000, 1000, None, 1)
+        epoch = second["revision"].partition(".")[0]
+        for strange in (f"{epoch}.{'9' * 5000}", f"{epoch}.-1", f"{epoch}.", "9" * 5000):
+            assert table.document(strange)["whole"], strange[:20]
 
-            epoch = second["revision"].partition(".")[0]
-            for strange in (f"{epoch}.{'9' * 5000}", f"{epoch}.-1", f"{epoch}.", "9" * 5000):
-                assert table.document(strange)["whole"], strange[:20]
+        use = NodeMetric(updated=time.time(), reported=True, node={"cpu": 700})
+        loop.agents.usages["n3"] = use
+        loop.agents.pressures["n1"] = frozenset({"MemoryPressure", "DiskPressure"})
+        third = named(table.document(second["revision"]))
+        assert list(third) == ["n1", "n3"]
+        assert (third["n1"]["pressure"], third["n3"]["cpuUse"]) == ("DM", 700)
 
-            use = NodeMetric(updated=time.time(), reported=True, node={"cpu": 700})
-            loop.agents.usages["n3"] = use
-            loop.agents.pressures["n1"] = frozenset({"MemoryPressure", "DiskPressure"})
-            third = named(table.document(second["revision"]))
-            assert list(third) == ["n1", "n3"]
-            assert (third["n1"]["pressure"], third["n3"]["cpuUse"]) == ("DM", 700)
-
-            quiet = table.document(table.revision)
-            assert (quiet["rows"], quiet["whole"]) == ([], False)
-            for unknown in ("", "x", "1.1", "1.x"):
-                assert len(table.document(unknown)["rows"]) == 3, unknown
-
-    schedulers.run(body())
+        quiet = table.document(table.revision)
+        assert (quiet["rows"], quiet["whole"]) == ([], False)
+        for unknown in ("", "x", "1.1", "1.x"):
+            assert len(table.document(unknown)["rows"]) == 3, unknown
 
 
-def test_a_node_that_left_begins_a_new_epoch(ram: Path) -> None:
+async def test_a_node_that_left_begins_a_new_epoch(ram: Path) -> None:
     """Whoever knows the old rows gets all anew, so that none stays."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            put(loop, "n1")
-            put(loop, "n2")
-            table = node_table.NodeTable(loop)
-            known = table.document()["revision"]
-            loop.core.node(loop.core.pod_cache.columns.chosen(0), None, loop.now())
-            after = table.document(known)
-            assert (after["whole"], list(named(after))) == (True, ["n2"])
-            assert table.summary()["nodeCount"] == 1
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram) as (_, loop):
+        put(loop, "n1")
+        put(loop, "n2")
+        table = node_table.NodeTable(loop)
+        known = table.document()["revision"]
+        loop.core.node(loop.core.pod_cache.columns.chosen(0), None, loop.now())
+        after = table.document(known)
+        assert (after["whole"], list(named(after))) == (True, ["n2"])
+        assert table.summary()["nodeCount"] == 1
 
 
-def test_use_that_is_old_is_unknown(ram: Path) -> None:
+async def test_use_that_is_old_is_unknown(ram: Path) -> None:
     """A report counts for ``STALE`` seconds."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            put(loop, "n1")
-            long_ago = time.time() - node_table.STALE - 1
-            usage = NodeMetric(updated=long_ago, reported=True, node={"cpu": 700})
-            loop.agents.usages["n1"] = usage
-            table = node_table.NodeTable(loop)
-            assert named(table.document())["n1"]["cpuUse"] is None
-            node = table.node("n1")
-            assert node is not None
-            assert (node["use"], node["reportedAt"]) == ({}, None)
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram) as (_, loop):
+        put(loop, "n1")
+        long_ago = time.time() - node_table.STALE - 1
+        usage = NodeMetric(updated=long_ago, reported=True, node={"cpu": 700})
+        loop.agents.usages["n1"] = usage
+        table = node_table.NodeTable(loop)
+        assert named(table.document())["n1"]["cpuUse"] is None
+        node = table.node("n1")
+        assert node is not None
+        assert (node["use"], node["reportedAt"]) == ({}, None)
 
 
-def test_one_node_has_its_pods_the_largest_first(ram: Path) -> None:
+async def test_one_node_has_its_pods_the_largest_first(ram: Path) -> None:
     """And its labels, taints and pressure; of an unknown name there is none."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            put(loop, "n1", unschedulable=True)
-            seat(loop, "a-small", "n1")
-            seat(loop, "b-large", "n1", cpu="2")
-            table = node_table.NodeTable(loop)
-            node = table.node("n1")
-            assert node is not None
-            assert [pod["pod"] for pod in node["podList"]] == ["d/b-large", "d/a-small"]
-            assert (node["unschedulable"], node["ready"], node["pods"]) == (True, True, 2)
-            assert table.node("n2") is None
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram) as (_, loop):
+        put(loop, "n1", unschedulable=True)
+        seat(loop, "a-small", "n1")
+        seat(loop, "b-large", "n1", cpu="2")
+        table = node_table.NodeTable(loop)
+        node = table.node("n1")
+        assert node is not None
+        assert [pod["pod"] for pod in node["podList"]] == ["d/b-large", "d/a-small"]
+        assert (node["unschedulable"], node["ready"], node["pods"]) == (True, True, 2)
+        assert table.node("n2") is None
 
 
-def test_rows_are_small(ram: Path) -> None:
+async def test_rows_are_small(ram: Path) -> None:
     """Names as clouds give them; an answer without changes does not grow with the cluster."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=False) as world,
-            schedulers.scheduler(world.client) as loop,
-        ):
-            for n in range(200):
-                name = f"ip-10-12-{n}-17.eu-central-1.compute.internal"
-                put(loop, name)
-                seat(loop, f"web-{n}", name)
-            table = node_table.NodeTable(loop)
-            whole = json.dumps(table.document(), separators=(",", ":"))
-            assert len(whole) / 200 < MOST_BYTES
-            assert len(json.dumps(table.document(table.revision))) < MOST_IDLE_BYTES
-
-    schedulers.run(body())
+    async with schedulers.scheduled(ram) as (_, loop):
+        for n in range(200):
+            name = f"ip-10-12-{n}-17.eu-central-1.compute.internal"
+            put(loop, name)
+            seat(loop, f"web-{n}", name)
+        table = node_table.NodeTable(loop)
+        whole = json.dumps(table.document(), separators=(",", ":"))
+        assert len(whole) / 200 < MOST_BYTES
+        assert len(json.dumps(table.document(table.revision))) < MOST_IDLE_BYTES

@@ -63,32 +63,28 @@ async def serving() -> AsyncGenerator[Prometheus]:
         await listener.stop()
 
 
-def test_a_query_is_asked_with_the_token_of_the_secret(ram: Path) -> None:
+async def test_a_query_is_asked_with_the_token_of_the_secret(ram: Path) -> None:
     """It is read each time: one that rotated counts at once."""
-
-    async def body() -> None:
-        custom = (kinds.SECRETS,)
-        async with schedulers.world(ram, over_http=True, custom=custom) as world, serving() as prom:
-            source = PrometheusSource(prom.url, SECRET)
-            asking = prometheus_client.PrometheusClient(world.client, source)
-            (missing,) = (await asking.ask([QUERY])).values()
-            assert missing.error.startswith("Secret monitoring/token with its token cannot be read")
-            ref = objects.Ref(kinds.SECRETS, SECRET[1], SECRET[0])
-            meta = {"name": SECRET[1], "namespace": SECRET[0]}
-            await world.store.create(kinds.SECRETS, {"metadata": meta, "data": {}})
-            (empty,) = (await asking.ask([QUERY])).values()
-            assert empty.error.endswith("has no token at the key prometheusAuthToken")
-            assert prom.asked == []
-            for token in ("one", "two"):
-                data = {"prometheusAuthToken": base64.b64encode(token.encode()).decode()}
-                await world.store.patch(ref, objects.Merge({"data": data}))
-                answers = await asking.ask([QUERY, QUERY])
-                assert answers == {QUERY: QueryAnswer({"n1": 0.5695, "n2": 0.2})}
-            tokens = [request.headers["authorization"] for request in prom.asked]
-            assert tokens == ["Bearer one", "Bearer two"]
-            assert prom.asked[0].one("query") == QUERY
-
-    schedulers.run(body())
+    custom = (kinds.SECRETS,)
+    async with schedulers.world(ram, over_http=True, custom=custom) as world, serving() as prom:
+        source = PrometheusSource(prom.url, SECRET)
+        asking = prometheus_client.PrometheusClient(world.client, source)
+        (missing,) = (await asking.ask([QUERY])).values()
+        assert missing.error.startswith("Secret monitoring/token with its token cannot be read")
+        ref = objects.Ref(kinds.SECRETS, SECRET[1], SECRET[0])
+        meta = {"name": SECRET[1], "namespace": SECRET[0]}
+        await world.store.create(kinds.SECRETS, {"metadata": meta, "data": {}})
+        (empty,) = (await asking.ask([QUERY])).values()
+        assert empty.error.endswith("has no token at the key prometheusAuthToken")
+        assert prom.asked == []
+        for token in ("one", "two"):
+            data = {"prometheusAuthToken": base64.b64encode(token.encode()).decode()}
+            await world.store.patch(ref, objects.Merge({"data": data}))
+            answers = await asking.ask([QUERY, QUERY])
+            assert answers == {QUERY: QueryAnswer({"n1": 0.5695, "n2": 0.2})}
+        tokens = [request.headers["authorization"] for request in prom.asked]
+        assert tokens == ["Bearer one", "Bearer two"]
+        assert prom.asked[0].one("query") == QUERY
 
 
 @pytest.mark.parametrize(
@@ -101,76 +97,64 @@ def test_a_query_is_asked_with_the_token_of_the_secret(ram: Path) -> None:
         (200, "[" * 100_000, "and no JSON"),
     ],
 )
-def test_whatever_goes_wrong_is_an_answer(ram: Path, status: int, text: str, error: str) -> None:
+async def test_whatever_goes_wrong_is_an_answer(
+    ram: Path, status: int, text: str, error: str
+) -> None:
     """Of an account without a token, too; nobody listens at all in the end."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            async with serving() as prom:
-                prom.status, prom.body = status, text
-                asking = prometheus_client.PrometheusClient(
-                    world.client, PrometheusSource(prom.url), account=ram / "none"
-                )
-                (answer,) = (await asking.ask([QUERY])).values()
-                assert error in answer.error
-                assert "authorization" not in prom.asked[0].headers
-            (gone,) = (await asking.ask([QUERY])).values()
-            assert gone.error
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        async with serving() as prom:
+            prom.status, prom.body = status, text
+            asking = prometheus_client.PrometheusClient(
+                world.client, PrometheusSource(prom.url), account=ram / "none"
+            )
+            (answer,) = (await asking.ask([QUERY])).values()
+            assert error in answer.error
+            assert "authorization" not in prom.asked[0].headers
+        (gone,) = (await asking.ask([QUERY])).values()
+        assert gone.error
 
 
 @pytest.mark.parametrize("token", ["hid\nden", "hidd\xe9n"])
-def test_a_token_that_no_header_can_carry_is_neither_sent_nor_shown(ram: Path, token: str) -> None:
+async def test_a_token_that_no_header_can_carry_is_neither_sent_nor_shown(
+    ram: Path, token: str
+) -> None:
     """What is wrong with a request would be told with its headers, and logged."""
-
-    async def body() -> None:
-        (ram / "token").write_text(token)
-        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
-            source = PrometheusSource(prom.url)
-            asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
-            (answer,) = (await asking.ask([QUERY])).values()
-            assert answer.error.startswith("its token is not one line of ASCII characters")
-            assert prom.asked == []
-
-    schedulers.run(body())
+    (ram / "token").write_text(token)
+    async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+        source = PrometheusSource(prom.url)
+        asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
+        (answer,) = (await asking.ask([QUERY])).values()
+        assert answer.error.startswith("its token is not one line of ASCII characters")
+        assert prom.asked == []
 
 
-def test_an_address_that_no_request_can_carry_is_an_answer(ram: Path) -> None:
+async def test_an_address_that_no_request_can_carry_is_an_answer(ram: Path) -> None:
     """A round goes on without it, and its note says why."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
-            for url in ("http://prometheus..svc:9090", f"{prom.url}caf\xe9"):
-                source = PrometheusSource(url)
-                asking = prometheus_client.PrometheusClient(world.client, source, ram / "none")
-                (answer,) = (await asking.ask([QUERY])).values()
-                assert "codec" in answer.error
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+        for url in ("http://prometheus..svc:9090", f"{prom.url}caf\xe9"):
+            source = PrometheusSource(url)
+            asking = prometheus_client.PrometheusClient(world.client, source, ram / "none")
+            (answer,) = (await asking.ask([QUERY])).values()
+            assert "codec" in answer.error
 
 
-def test_one_that_never_answers_costs_the_time_of_one_answer(ram: Path) -> None:
+async def test_one_that_never_answers_costs_the_time_of_one_answer(ram: Path) -> None:
     """All queries wait at once, those without a connection, too."""
     seconds = 0.5
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            # The kernel takes connections, and nobody reads them.
-            with socket.create_server(("127.0.0.1", 0)) as silent:
-                asking = prometheus_client.PrometheusClient(
-                    world.client,
-                    PrometheusSource(f"http://127.0.0.1:{silent.getsockname()[1]}"),
-                    account=ram / "none",
-                    limits=ClientLimits(connections=1, answer_seconds=seconds),
-                )
-                several = [f"q{n}" for n in range(20)]
-                answers = await asyncio.wait_for(asking.ask(several), 10 * seconds)
-            errors = {answer.error.partition(": ")[2] for answer in answers.values()}
-            assert errors == {"no answer within 0 s"}
-            assert list(answers) == several
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=False) as world:
+        # The kernel takes connections, and nobody reads them.
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            asking = prometheus_client.PrometheusClient(
+                world.client,
+                PrometheusSource(f"http://127.0.0.1:{silent.getsockname()[1]}"),
+                account=ram / "none",
+                limits=ClientLimits(connections=1, answer_seconds=seconds),
+            )
+            several = [f"q{n}" for n in range(20)]
+            answers = await asyncio.wait_for(asking.ask(several), 10 * seconds)
+        errors = {answer.error.partition(": ")[2] for answer in answers.values()}
+        assert errors == {"no answer within 0 s"}
+        assert list(answers) == several
 
 
 @prometheus.NEEDED
@@ -196,53 +180,45 @@ def test_what_a_real_one_answers(ram: Path) -> None:
         schedulers.run(body(server.url))
 
 
-def test_the_token_of_the_account_is_the_one_without_a_secret(ram: Path) -> None:
+async def test_the_token_of_the_account_is_the_one_without_a_secret(ram: Path) -> None:
     """It is mounted into the pod."""
-
-    async def body() -> None:
-        (ram / "token").write_text("mounted\n")
-        async with schedulers.world(ram, over_http=False) as world, serving() as prom:
-            source = PrometheusSource(prom.url)
-            asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
-            await asking.ask([QUERY])
-            assert prom.asked[0].headers["authorization"] == "Bearer mounted"
-
-    schedulers.run(body())
+    (ram / "token").write_text("mounted\n")
+    async with schedulers.world(ram, over_http=False) as world, serving() as prom:
+        source = PrometheusSource(prom.url)
+        asking = prometheus_client.PrometheusClient(world.client, source, account=ram)
+        await asking.ask([QUERY])
+        assert prom.asked[0].headers["authorization"] == "Bearer mounted"
 
 
-def test_a_round_asks_and_evicts_by_the_answer(ram: Path) -> None:
+async def test_a_round_asks_and_evicts_by_the_answer(ram: Path) -> None:
     """One of two pods leaves the node above the target."""
-
-    async def body() -> None:
-        custom = kinds.RESERVATIONS, kinds.NODE_AVOIDANCES
-        async with schedulers.world(ram, over_http=False, custom=custom) as world, serving() as it:
-            for name in ("n1", "n2"):
-                await world.node(name)
-            for name in "ab":
-                owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
-                meta = {"ownerReferences": [{**owner, "controller": True}]}
-                ref = await world.pod(name, on="n1", meta=meta)
-                await world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
-            strategies = {
-                "LowNodeUtilization": {
-                    "thresholds": {"MetricResource": 30},
-                    "targetThresholds": {"MetricResource": 50},
-                    "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": QUERY}},
-                }
+    custom = kinds.RESERVATIONS, kinds.NODE_AVOIDANCES
+    async with schedulers.world(ram, over_http=False, custom=custom) as world, serving() as it:
+        for name in ("n1", "n2"):
+            await world.node(name)
+        for name in "ab":
+            owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
+            meta = {"ownerReferences": [{**owner, "controller": True}]}
+            ref = await world.pod(name, on="n1", meta=meta)
+            await world.store.patch(ref, objects.Merge({"status": READY}), subresource="status")
+        strategies = {
+            "LowNodeUtilization": {
+                "thresholds": {"MetricResource": 30},
+                "targetThresholds": {"MetricResource": 50},
+                "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": QUERY}},
             }
-            policy = descheduling.policy(
-                strategies,
-                leaderElection={"leaderElect": False},
-                metricsProviders=[{"source": "Prometheus", "prometheus": {"url": it.url}}],
-            )
-            settings = configuration.read(policy, "f")
-            made = descheduler.Descheduler(
-                world.client, settings, instance="one", disruption=FREE,
-                ask=prometheus_client.asking(world.client, settings),
-            )  # fmt: skip
-            await made.run(once=True)
-            assert made.book.last is not None
-            (proposal,) = made.book.last.evicted
-            assert proposal.reason == "node is overutilized: MetricResource 56.00% > 50.00%"
-
-    schedulers.run(body())
+        }
+        policy = descheduling.policy(
+            strategies,
+            leaderElection={"leaderElect": False},
+            metricsProviders=[{"source": "Prometheus", "prometheus": {"url": it.url}}],
+        )
+        settings = configuration.read(policy, "f")
+        made = descheduler.Descheduler(
+            world.client, settings, instance="one", disruption=FREE,
+            ask=prometheus_client.asking(world.client, settings),
+        )  # fmt: skip
+        await made.run(once=True)
+        assert made.book.last is not None
+        (proposal,) = made.book.last.evicted
+        assert proposal.reason == "node is overutilized: MetricResource 56.00% > 50.00%"

@@ -94,90 +94,78 @@ def review(pod: object) -> bytes:
     return json.dumps({**body, "request": {**request, "object": pod}}).encode()
 
 
-def test_a_pod_of_a_selected_namespace_is_changed_and_faults_are_told(ram: Path) -> None:
+async def test_a_pod_of_a_selected_namespace_is_changed_and_faults_are_told(ram: Path) -> None:
     """From what the API server has; whatever is no review is refused, and the next one answered."""
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=True, custom=(PROFILES,)) as world:
-            await world.store.create(
-                kinds.NAMESPACES, {"metadata": {"name": "jobs", "labels": {"team": "a"}}}
-            )
-            batch = {"metadata": {"name": "koord-batch"}, "value": 5500}
-            await world.store.create(kinds.PRIORITY_CLASSES, batch)
-            for name, spec in (
-                ("a", {"namespaceSelector": {"matchLabels": {"team": "a"}}, "qosClass": "BE",
-                       "priorityClassName": "koord-batch"}),
-                ("b", {"namespaceSelector": {"matchLabels": {"team": "b"}}, "labels": {"b": "b"}}),
-                ("c", {"probability": "200%"}),
-            ):  # fmt: skip
-                await world.store.create(PROFILES, {"metadata": {"name": name}, "spec": spec})
-            async with running(world, ram) as webhook:
-                await webhook.until_logged(re.compile(rb"webhook\.ready"))
-                assert b"colocation.profile_unread" in webhook.log
-                assert await webhook.ask("/readyz") == (200, b"ok\n")
-                container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": "1"}}}
-                pod: Body = {"metadata": {"name": "x"}, "spec": {"containers": [container]}}
-
-                status, answer = await webhook.ask("/mutate", review(pod))
-                response = json.loads(answer)["response"]
-                patch = {
-                    operation["path"]: operation["value"]
-                    for operation in json.loads(base64.b64decode(response["patch"]))
-                }
-                assert (status, response["allowed"]) == (200, True)
-                assert patch["/metadata/labels"] == {"koordinator.sh/qosClass": "BE"}
-                assert patch["/spec/priority"] == 5500
-                [warning] = response["warnings"]
-                assert "ClusterColocationProfile c is left out: spec.probability" in warning
-
-                assert (await webhook.ask("/mutate", b"{"))[0] == 400
-                assert (await webhook.ask("/mutate", b"[" * 100_000))[0] == 400
-                for odd in (None, 3, {"spec": 3}, {"metadata": {"labels": [1]}, "spec": []}):
-                    status, answer = await webhook.ask("/mutate", review(odd))
-                    assert (status, json.loads(answer)["response"]["allowed"]) == (200, True)
-                assert (await webhook.ask("/mutate"))[0] == 405
-
-                status, text = await webhook.ask("/metrics")
-                assert [line for line in text.decode().splitlines() if line[0] != "#"] == [
-                    'koordlet_webhook_reviews_total{result="changed"} 3',
-                    'koordlet_webhook_reviews_total{result="malformed"} 2',
-                    'koordlet_webhook_reviews_total{result="unchanged"} 2',
-                    "koordlet_webhook_faults_total 3",
-                    "koordlet_webhook_profiles 3",
-                ]
-
-    schedulers.run(body())
-
-
-def test_without_the_definition_it_is_not_ready_and_says_why(ram: Path) -> None:
-    """Whoever asks is refused, and makes the pod as it is."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=True) as world,
-            running(world, ram) as webhook,
-        ):
-            assert (await webhook.ask("/livez"))[0] == 200
-            assert (await webhook.ask("/readyz"))[0] == 503
-            assert (await webhook.ask("/mutate", review({})))[0] == 503
-
-    schedulers.run(body())
-
-
-def test_in_a_pod_it_answers_on_after_it_was_told_to_stop(ram: Path) -> None:
-    """Services send it requests until they have heard of its end."""
-
-    async def body() -> None:
-        async with (
-            schedulers.world(ram, over_http=True, custom=(PROFILES,)) as world,
-            running(world, ram, KUBERNETES_SERVICE_HOST="10.0.0.1") as webhook,
-        ):
+    async with schedulers.world(ram, over_http=True, custom=(PROFILES,)) as world:
+        await world.store.create(
+            kinds.NAMESPACES, {"metadata": {"name": "jobs", "labels": {"team": "a"}}}
+        )
+        batch = {"metadata": {"name": "koord-batch"}, "value": 5500}
+        await world.store.create(kinds.PRIORITY_CLASSES, batch)
+        for name, spec in (
+            ("a", {"namespaceSelector": {"matchLabels": {"team": "a"}}, "qosClass": "BE",
+                   "priorityClassName": "koord-batch"}),
+            ("b", {"namespaceSelector": {"matchLabels": {"team": "b"}}, "labels": {"b": "b"}}),
+            ("c", {"probability": "200%"}),
+        ):  # fmt: skip
+            await world.store.create(PROFILES, {"metadata": {"name": name}, "spec": spec})
+        async with running(world, ram) as webhook:
             await webhook.until_logged(re.compile(rb"webhook\.ready"))
-            webhook.process.send_signal(signal.SIGTERM)
-            await webhook.until_logged(re.compile(rb"webhook\.stopping"))
-            assert (await webhook.ask("/mutate", review({})))[0] == 200
+            assert b"colocation.profile_unread" in webhook.log
+            assert await webhook.ask("/readyz") == (200, b"ok\n")
+            container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+            pod: Body = {"metadata": {"name": "x"}, "spec": {"containers": [container]}}
 
-    schedulers.run(body())
+            status, answer = await webhook.ask("/mutate", review(pod))
+            response = json.loads(answer)["response"]
+            patch = {
+                operation["path"]: operation["value"]
+                for operation in json.loads(base64.b64decode(response["patch"]))
+            }
+            assert (status, response["allowed"]) == (200, True)
+            assert patch["/metadata/labels"] == {"koordinator.sh/qosClass": "BE"}
+            assert patch["/spec/priority"] == 5500
+            [warning] = response["warnings"]
+            assert "ClusterColocationProfile c is left out: spec.probability" in warning
+
+            assert (await webhook.ask("/mutate", b"{"))[0] == 400
+            assert (await webhook.ask("/mutate", b"[" * 100_000))[0] == 400
+            for odd in (None, 3, {"spec": 3}, {"metadata": {"labels": [1]}, "spec": []}):
+                status, answer = await webhook.ask("/mutate", review(odd))
+                assert (status, json.loads(answer)["response"]["allowed"]) == (200, True)
+            assert (await webhook.ask("/mutate"))[0] == 405
+
+            status, text = await webhook.ask("/metrics")
+            assert [line for line in text.decode().splitlines() if line[0] != "#"] == [
+                'koordlet_webhook_reviews_total{result="changed"} 3',
+                'koordlet_webhook_reviews_total{result="malformed"} 2',
+                'koordlet_webhook_reviews_total{result="unchanged"} 2',
+                "koordlet_webhook_faults_total 3",
+                "koordlet_webhook_profiles 3",
+            ]
+
+
+async def test_without_the_definition_it_is_not_ready_and_says_why(ram: Path) -> None:
+    """Whoever asks is refused, and makes the pod as it is."""
+    async with (
+        schedulers.world(ram, over_http=True) as world,
+        running(world, ram) as webhook,
+    ):
+        assert (await webhook.ask("/livez"))[0] == 200
+        assert (await webhook.ask("/readyz"))[0] == 503
+        assert (await webhook.ask("/mutate", review({})))[0] == 503
+
+
+async def test_in_a_pod_it_answers_on_after_it_was_told_to_stop(ram: Path) -> None:
+    """Services send it requests until they have heard of its end."""
+    async with (
+        schedulers.world(ram, over_http=True, custom=(PROFILES,)) as world,
+        running(world, ram, KUBERNETES_SERVICE_HOST="10.0.0.1") as webhook,
+    ):
+        await webhook.until_logged(re.compile(rb"webhook\.ready"))
+        webhook.process.send_signal(signal.SIGTERM)
+        await webhook.until_logged(re.compile(rb"webhook\.stopping"))
+        assert (await webhook.ask("/mutate", review({})))[0] == 200
 
 
 def test_outside_of_a_cluster_it_names_what_it_needs(capsys: Any) -> None:

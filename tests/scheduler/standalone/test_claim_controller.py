@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,28 +61,24 @@ class Scene:
         return known[name]
 
 
-def play(ram: Path, body: Callable[[Scene], Any]) -> None:
-    """Run a test with a scheduler and the controllers' informers at work."""
-
-    async def run() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            scene = Scene(world)
-            await scene.furnish()
-            task = asyncio.ensure_future(scene.controllers.run())
-            try:
-                async with schedulers.scheduler(world.client):
-                    await body(scene)
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-    schedulers.run(run())
+@asynccontextmanager
+async def opened(ram: Path) -> AsyncGenerator[Scene]:
+    """A scheduler and the controllers' informers at work."""
+    async with schedulers.world(ram, over_http=False) as world:
+        scene = Scene(world)
+        await scene.furnish()
+        task = asyncio.ensure_future(scene.controllers.run())
+        try:
+            async with schedulers.scheduler(world.client):
+                yield scene
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
-def test_a_template_makes_a_claim_for_each_pod_which_goes_with_it(ram: Path) -> None:
+async def test_a_template_makes_a_claim_for_each_pod_which_goes_with_it(ram: Path) -> None:
     """Name, owner, annotation and labels; the next pod gets the device that is free again."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         for name in ("a", "b", "c"):
             await scene.pod(name)
         await scene.placed("a")
@@ -99,8 +96,6 @@ def test_a_template_makes_a_claim_for_each_pod_which_goes_with_it(ram: Path) -> 
         left = await scene.until(lambda several: len(several) == 2, kinds.RESOURCE_CLAIMS)
         assert claim not in left
 
-    play(ram, body)
-
 
 def test_claims_are_found_by_their_owner_and_a_bad_one_keeps_nobody_from_its_own() -> None:
     """Each claim is looked at once for all pods, and none is decoded for it."""
@@ -117,10 +112,9 @@ def test_claims_are_found_by_their_owner_and_a_bad_one_keeps_nobody_from_its_own
     assert [each.made for each in claims.missing(waiting, {})] == [""]
 
 
-def test_a_claim_keeps_its_name_when_the_pod_was_not_told(ram: Path) -> None:
+async def test_a_claim_keeps_its_name_when_the_pod_was_not_told(ram: Path) -> None:
     """Whoever ended between the two writes: the claim is found by owner and annotation."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         ref = await scene.pod("a")
         await scene.placed("a")
         pods = await scene.until(lambda several: "a" in several, kinds.PODS)
@@ -132,13 +126,10 @@ def test_a_claim_keeps_its_name_when_the_pod_was_not_told(ram: Path) -> None:
         )
         assert told["a"]["status"]["resourceClaimStatuses"] == before
 
-    play(ram, body)
 
-
-def test_a_claim_without_a_template_gives_its_devices_back_and_stays(ram: Path) -> None:
+async def test_a_claim_without_a_template_gives_its_devices_back_and_stays(ram: Path) -> None:
     """When its last pod has ended; its finalizer goes with them, so that it can be deleted."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         await scene.world.store.create(kinds.RESOURCE_CLAIMS, kit.claim(kit.request()))
         entry = {"name": "x", "resourceClaimName": "c"}
         ref = await scene.world.pod("a", resourceClaims=[entry])
@@ -150,8 +141,6 @@ def test_a_claim_without_a_template_gives_its_devices_back_and_stays(ram: Path) 
         ended = objects.Merge({"status": {"phase": "Succeeded"}})
         await scene.world.store.patch(ref, ended, subresource="status")
         await scene.until(lambda several: not several, kinds.RESOURCE_CLAIMS)
-
-    play(ram, body)
 
 
 def test_what_a_driver_said_of_a_device_goes_with_the_device() -> None:
@@ -170,10 +159,9 @@ def test_what_a_driver_said_of_a_device_goes_with_the_device() -> None:
     assert claims.wish(body, claim, {"u": False}).status == free
 
 
-def test_a_taint_of_a_device_sends_its_pod_away(ram: Path) -> None:
+async def test_a_taint_of_a_device_sends_its_pod_away(ram: Path) -> None:
     """The pod is told why; one that bears the taint for a minute leaves a minute later."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         bearing = {"key": "k", "operator": "Exists", "tolerationSeconds": 60}
         for name, tolerations in (("now", []), ("later", [bearing])):
             request = kit.request(tolerations=tolerations) if tolerations else kit.request()
@@ -198,5 +186,3 @@ def test_a_taint_of_a_device_sends_its_pod_away(ram: Path) -> None:
         assert not leaves("later", known)
         scene.now += 61.0
         await scene.until(functools.partial(leaves, "later"), kinds.PODS)
-
-    play(ram, body)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,30 +53,26 @@ class Scene:
             await asyncio.sleep(0.01)
 
 
-def play(ram: Path, body: Callable[[Scene], Any]) -> None:
-    """Run a test with the steward's mirrors at work."""
-
-    async def run() -> None:
-        async with schedulers.world(ram, over_http=False) as world:
-            scene = Scene(world)
-            task = asyncio.ensure_future(scene.steward.run())
-            try:
-                await body(scene)
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-
-    schedulers.run(run())
+@asynccontextmanager
+async def opened(ram: Path) -> AsyncGenerator[Scene]:
+    """The steward's mirrors at work."""
+    async with schedulers.world(ram, over_http=False) as world:
+        scene = Scene(world)
+        task = asyncio.ensure_future(scene.steward.run())
+        try:
+            yield scene
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _taints(node: Any) -> set[str]:
     return {taint["key"].rpartition("/")[2] for taint in node.get("spec", {}).get("taints", [])}
 
 
-def test_an_agent_is_a_node(ram: Path) -> None:
+async def test_an_agent_is_a_node(ram: Path) -> None:
     """With the CPUs that are not reserved; pressure is a taint, silence another one."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         scene.report(signals=(SIGNAL,))
         await scene.until(
             lambda all_of: _taints(all_of.get("n", {})) == {"memory-pressure"}, kinds.NODES
@@ -88,26 +85,20 @@ def test_an_agent_is_a_node(ram: Path) -> None:
         scene.report()
         await scene.until(lambda all_of: not _taints(all_of["n"]), kinds.NODES)
 
-    play(ram, body)
 
-
-def test_who_hands_in_a_node_keeps_his_amounts(ram: Path) -> None:
+async def test_who_hands_in_a_node_keeps_his_amounts(ram: Path) -> None:
     """The agent's conditions come to it all the same."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         await scene.world.node("n", cpu="3")
         scene.report()
         await scene.until(lambda all_of: bool(all_of["n"]["status"].get("conditions")), kinds.NODES)
         node = await scene.node()
         assert node["status"]["allocatable"]["cpu"] == "3"
 
-    play(ram, body)
 
-
-def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
+async def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
     """Who bears the taint stays; who leaves is gone when its grace period is over, not before."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         taint = {"key": "k", "effect": "NoExecute"}
         await scene.world.node("n", spec={"taints": [taint]})
         bears = [{"key": "k", "operator": "Exists"}]
@@ -129,13 +120,10 @@ def test_pods_leave_a_node_that_drives_them_away(ram: Path) -> None:
         scene.now = ends
         await scene.until(lambda pods: sorted(pods) == ["stays"], kinds.PODS)
 
-    play(ram, body)
 
-
-def test_budgets_are_counted(ram: Path) -> None:
+async def test_budgets_are_counted(ram: Path) -> None:
     """As soon as their pods are there."""
-
-    async def body(scene: Scene) -> None:
+    async with opened(ram) as scene:
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
         meta = {"name": "b", "namespace": "d"}
         await scene.world.node("n")
@@ -148,5 +136,3 @@ def test_budgets_are_counted(ram: Path) -> None:
             lambda bodies: bodies["b"].get("status", {}).get("disruptionsAllowed") == 1,
             kinds.POD_DISRUPTION_BUDGETS,
         )
-
-    play(ram, body)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,15 @@ from koordlet.scheduler.store import adapter
 POD = objects.Ref(kinds.PODS, "web", "default")
 
 
-def use(path: Path, body: Callable[[adapter.Store], Awaitable[None]], **options: Any) -> None:
-    """Run a test's body with a store."""
-
-    async def run() -> None:
-        store = adapter.Store(path / "store.db", **options)
-        await store.open()
-        try:
-            await body(store)
-        finally:
-            await store.close()
-
-    asyncio.run(run())
+@asynccontextmanager
+async def opened(path: Path, **options: Any) -> AsyncGenerator[adapter.Store]:
+    """A store in a file."""
+    store = adapter.Store(path / "store.db", **options)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @pytest.mark.parametrize(
@@ -39,20 +36,16 @@ def use(path: Path, body: Callable[[adapter.Store], Awaitable[None]], **options:
         (kinds.NODE_METRICS, {"conditions": ["not", "ours"]}),
     ],
 )
-def test_kinds_of_every_shape(ram: Path, kind: kinds.Kind, spec: Mapping[str, Any]) -> None:
+async def test_kinds_of_every_shape(ram: Path, kind: kinds.Kind, spec: Mapping[str, Any]) -> None:
     """What a kind calls a list is not mistaken for another kind's list."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         made = await store.create(kind, {"metadata": {"name": "one"}, "spec": spec})
         assert made["spec"] == spec
 
-    use(ram, body)
 
-
-def test_a_taint_more(ram: Path) -> None:
+async def test_a_taint_more(ram: Path) -> None:
     """A strategic patch of taints merges by key and effect, of a service's ports by port."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         for kind, field, keys in (
             (kinds.NODES, "taints", ("key", "effect")),
             (kinds.SERVICES, "ports", ("port", "protocol")),
@@ -64,14 +57,11 @@ def test_a_taint_more(ram: Path) -> None:
             after = await store.patch(ref, objects.Strategic({"spec": {field: [second]}}))
             assert after["spec"][field] == [first, second]
 
-    use(ram, body)
-
 
 @pytest.mark.parametrize("status", [{"conditions": "x"}, {"phase": 7}, "x"])
-def test_a_status_that_makes_no_sense(ram: Path, status: Any) -> None:
+async def test_a_status_that_makes_no_sense(ram: Path, status: Any) -> None:
     """A pod with it is bound and evicted like any other."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         await store.create(POD.kind, {"metadata": {"name": POD.name}, "spec": {}})
         await store.patch(POD, objects.Merge({"status": status}), subresource="status")
         await store.bind(POD, "n1")
@@ -79,15 +69,12 @@ def test_a_status_that_makes_no_sense(ram: Path, status: Any) -> None:
         with pytest.raises(refusals.NotFound):
             await store.get(POD)
 
-    use(ram, body)
-
 
 @pytest.mark.parametrize("selector", ["x", [1], {"matchLabels": 7}, {"matchExpressions": [7]}])
 @pytest.mark.parametrize("allowed", ["x", None, {}])
-def test_a_budget_that_makes_no_sense(ram: Path, selector: Any, allowed: Any) -> None:
+async def test_a_budget_that_makes_no_sense(ram: Path, selector: Any, allowed: Any) -> None:
     """It covers nobody; one that covers a pod and has no number allows nothing."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         pod = {"metadata": {"name": POD.name, "labels": {"a": "b"}}, "spec": {"nodeName": "n1"}}
         await store.create(POD.kind, pod)
         running = {"status": {"phase": "Running"}}
@@ -101,20 +88,18 @@ def test_a_budget_that_makes_no_sense(ram: Path, selector: Any, allowed: Any) ->
         with pytest.raises(refusals.TooMany, match="violate"):
             await store.evict(POD)
 
-    use(ram, body)
 
-
-def test_admission(ram: Path) -> None:
+async def test_admission(ram: Path) -> None:
     """A rule sees what comes, may complete it, and may refuse it; nothing is half written."""
 
     def admit(
-        ref: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]
+        which: objects.Ref, old: Mapping[str, Any] | None, new: dict[str, Any]
     ) -> dict[str, Any]:
         if new["spec"].get("ttl") == "-1s":
-            raise refusals.Invalid("negative", culprit=str(ref))
+            raise refusals.Invalid("negative", culprit=str(which))
         return {**new, "spec": {**new["spec"], "seen": "new" if old is None else "changed"}}
 
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram, admit=[admit]) as store:
         ref = objects.Ref(kinds.RESERVATIONS, "one")
         made = await store.create(ref.kind, {"metadata": {"name": "one"}, "spec": {}})
         assert made["spec"] == {"seen": "new"}
@@ -123,27 +108,21 @@ def test_admission(ram: Path) -> None:
         after = await store.patch(ref, objects.Merge({"spec": {"ttl": "1h"}}))
         assert after["spec"] == {"ttl": "1h", "seen": "changed"}
 
-    use(ram, body, admit=[admit])
 
-
-def test_one_object_in_every_version(ram: Path) -> None:
+async def test_one_object_in_every_version(ram: Path) -> None:
     """A kind that is served in two versions is one set of objects."""
     old = kinds.NODE_RESOURCE_TOPOLOGIES
     new = kinds.Kind(old.group, "v1alpha2", old.plural, old.name, namespaced=False)
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         await store.create(old, {"metadata": {"name": "n1"}, "zones": []})
         body = await store.get(objects.Ref(new, "n1"))
         assert body["apiVersion"] == "topology.node.k8s.io/v1alpha2"
         assert body["zones"] == []
 
-    use(ram, body)
 
-
-def test_an_eviction_says_of_which_specification_it_speaks(ram: Path) -> None:
+async def test_an_eviction_says_of_which_specification_it_speaks(ram: Path) -> None:
     """The condition is there before the pod goes; a server says it where kubelets count, too."""
-
-    async def body(store: adapter.Store) -> None:
+    async with opened(ram) as store:
         meta = {"name": POD.name, "namespace": POD.namespace}
         await store.create(kinds.PODS, {"metadata": meta, "spec": {"containers": []}})
         await store.bind(POD, "n")
@@ -152,5 +131,3 @@ def test_an_eviction_says_of_which_specification_it_speaks(ram: Path) -> None:
         target = (await store.get(POD))["status"]["conditions"][-1]
         assert target["reason"] == "EvictionByEvictionAPI"
         assert target["observedGeneration"] == before["metadata"]["generation"] == 2
-
-    use(ram, body)

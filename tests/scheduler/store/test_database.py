@@ -224,25 +224,21 @@ def test_what_is_no_json(ram: Path, value: object) -> None:
     use(ram / "store.db", run)
 
 
-def test_a_backup_takes_the_place_of_a_damaged_file(ram: Path) -> None:
+async def test_a_backup_takes_the_place_of_a_damaged_file(ram: Path) -> None:
     """It is a store itself, with everything up to its moment; the old one may be anything."""
-
-    async def body() -> None:
-        store = adapter.Store(ram / "store.db")
-        await store.open()
-        await store.create(kinds.NAMESPACES, {"metadata": {"name": "before"}})
-        await store.backup(ram / "backup")
-        await store.create(kinds.NAMESPACES, {"metadata": {"name": "after"}})
-        await store.close()
-        replaced(ram)
-        again = adapter.Store(ram / "store.db")
-        await again.open()
-        listing = await objects.collect(again.list(kinds.NAMESPACES))
-        assert [objects.text(body, "name") for body in listing.items] == ["before"]
-        await again.create(kinds.NAMESPACES, {"metadata": {"name": "new"}})
-        await again.close()
-
-    asyncio.run(body())
+    store = adapter.Store(ram / "store.db")
+    await store.open()
+    await store.create(kinds.NAMESPACES, {"metadata": {"name": "before"}})
+    await store.backup(ram / "backup")
+    await store.create(kinds.NAMESPACES, {"metadata": {"name": "after"}})
+    await store.close()
+    replaced(ram)
+    again = adapter.Store(ram / "store.db")
+    await again.open()
+    listing = await objects.collect(again.list(kinds.NAMESPACES))
+    assert [objects.text(body, "name") for body in listing.items] == ["before"]
+    await again.create(kinds.NAMESPACES, {"metadata": {"name": "new"}})
+    await again.close()
 
 
 def replaced(folder: Path) -> None:
@@ -253,21 +249,17 @@ def replaced(folder: Path) -> None:
     (folder / "backup").replace(folder / "store.db")
 
 
-def test_the_form_before_is_kept(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_form_before_is_kept(ram: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of an older form is brought up to date, and stays beside it as it was."""
-
-    async def body() -> None:
-        store = adapter.Store(ram / "store.db")
-        await store.open()
-        await store.create(kinds.NAMESPACES, {"metadata": {"name": "old"}})
-        await store.close()
-        steps = (*migrations.STEPS, ("CREATE TABLE more (one INTEGER)",))
-        monkeypatch.setattr(migrations, "STEPS", steps)
-        await store_opened(ram / "store.db")
-        monkeypatch.undo()
-        await store_opened(ram / f"store.db.form{len(migrations.STEPS)}")
-
-    asyncio.run(body())
+    store = adapter.Store(ram / "store.db")
+    await store.open()
+    await store.create(kinds.NAMESPACES, {"metadata": {"name": "old"}})
+    await store.close()
+    steps = (*migrations.STEPS, ("CREATE TABLE more (one INTEGER)",))
+    monkeypatch.setattr(migrations, "STEPS", steps)
+    await store_opened(ram / "store.db")
+    monkeypatch.undo()
+    await store_opened(ram / f"store.db.form{len(migrations.STEPS)}")
 
 
 async def store_opened(path: Path) -> None:

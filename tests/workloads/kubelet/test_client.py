@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,43 +23,35 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> pki.Authority:
     return pki.Authority(tmp_path_factory.mktemp("pki"))
 
 
-Use = Callable[[server.Kubelet, client.KubeletEndpoint], Awaitable[None]]
-
-
-def meet(authority: pki.Authority, tmp_path: Path, use: Use) -> None:
+@asynccontextmanager
+async def opened(
+    authority: pki.Authority, tmp_path: Path
+) -> AsyncGenerator[tuple[server.Kubelet, client.KubeletEndpoint]]:
     """A kubelet, and where a client finds it."""
-
-    async def run() -> None:
-        kubelet = server.Kubelet(authority.serving())
-        await kubelet.start()
-        token = tmp_path / "token"
-        token.write_text("secret\n")
-        where = client.KubeletEndpoint(
-            host="127.0.0.1", port=kubelet.port, ca=str(authority.certificate), token=str(token)
-        )
-        try:
-            await use(kubelet, where)
-        finally:
-            await kubelet.stop()
-
-    asyncio.run(run())
+    kubelet = server.Kubelet(authority.serving())
+    await kubelet.start()
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    where = client.KubeletEndpoint(
+        host="127.0.0.1", port=kubelet.port, ca=str(authority.certificate), token=str(token)
+    )
+    try:
+        yield kubelet, where
+    finally:
+        await kubelet.stop()
 
 
-def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
+async def test_an_answer(authority: pki.Authority, tmp_path: Path) -> None:
     """The body, with the token shown and the certificate checked."""
-
-    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (kubelet, where):
         body = await client.KubeletClient(where).get("/pods")
 
         assert (kubelet.folder / "pods.json").read_bytes() == body
 
-    meet(authority, tmp_path, use)
 
-
-def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None:
+async def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None:
     """By path and status, whatever came of it; what was no answer is counted as such."""
-
-    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (kubelet, where):
         clock = itertools.count(0.0, 0.5)
         asker = client.KubeletClient(where, clock.__next__)
         await asker.get("/pods")
@@ -76,13 +69,10 @@ def test_how_long_answers_took(authority: pki.Authority, tmp_path: Path) -> None
         }
         assert asker.took["/pods", "200"].total == 1.0
 
-    meet(authority, tmp_path, use)
 
-
-def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
+async def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
     """The new one is shown with the next request."""
-
-    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (kubelet, where):
         asker = client.KubeletClient(where)
         await asker.get("/pods")
         kubelet.token = "rotated"
@@ -91,8 +81,6 @@ def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
         (tmp_path / "token").write_text("rotated")
 
         assert await asker.get("/pods")
-
-    meet(authority, tmp_path, use)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +95,11 @@ def test_a_token_that_rotates(authority: pki.Authority, tmp_path: Path) -> None:
         (server.Manner.NOISE, "connection was closed"),
     ],
 )
-def test_an_ill_kubelet(
+async def test_an_ill_kubelet(
     authority: pki.Authority, tmp_path: Path, manner: server.Manner, why: str
 ) -> None:
     """What is wrong, and with whom; never more than the limits."""
-
-    async def use(kubelet: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (kubelet, where):
         kubelet.manner = manner
         seconds = 0.2 if manner in (server.Manner.HANG, server.Manner.DRIP) else 20.0
         asker = client.KubeletClient(replace(where, seconds=seconds, max_bytes=4 << 20))
@@ -123,13 +110,10 @@ def test_an_ill_kubelet(
 
         assert await asker.get("/configz")
 
-    meet(authority, tmp_path, use)
 
-
-def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: Path) -> None:
+async def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: Path) -> None:
     """Unless it is told to believe anybody; a CA that is replaced counts at once."""
-
-    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (_, where):
         other = pki.Authority(tmp_path, "other")
         ca = tmp_path / "used.crt"
         ca.write_bytes(other.certificate.read_bytes())
@@ -143,8 +127,6 @@ def test_another_authority_is_not_believed(authority: pki.Authority, tmp_path: P
             await asker.get("/pods")
         ca.write_bytes(authority.certificate.read_bytes())
         assert await asker.get("/pods")
-
-    meet(authority, tmp_path, use)
 
 
 def own_certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
@@ -163,12 +145,11 @@ def own_certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
 
 
 @pytest.mark.parametrize("name", ["node-1", "host-1"])
-def test_a_certificate_that_the_kubelet_made_for_itself(
+async def test_a_certificate_that_the_kubelet_made_for_itself(
     authority: pki.Authority, tmp_path: Path, name: str
 ) -> None:
     """Its own file is believed beside the CA, for the node's or the host's name; made anew, too."""
-
-    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (_, where):
         tls, file = own_certificate(tmp_path, name)
         kubelet = server.Kubelet(tls)
         await kubelet.start()
@@ -187,13 +168,10 @@ def test_a_certificate_that_the_kubelet_made_for_itself(
         finally:
             await kubelet.stop()
 
-    meet(authority, tmp_path, use)
 
-
-def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path) -> None:
+async def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path) -> None:
     """Both settings that help are named, and what was believed and tried; a broken file is none."""
-
-    async def use(_: server.Kubelet, where: client.KubeletEndpoint) -> None:
+    async with opened(authority, tmp_path) as (_, where):
         tls, file = own_certificate(tmp_path, "elsewhere")
         kubelet = server.Kubelet(tls)
         await kubelet.start()
@@ -208,8 +186,6 @@ def test_a_certificate_of_nobody_known(authority: pki.Authority, tmp_path: Path)
             assert kubelet.seen == []
         finally:
             await kubelet.stop()
-
-    meet(authority, tmp_path, use)
 
 
 def test_nobody_there(tmp_path: Path) -> None:
