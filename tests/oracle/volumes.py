@@ -50,7 +50,7 @@ def restrictions(world: World, pod: Body, node: Body) -> Verdict:  # noqa: ARG00
 
 
 def attached(world: World, pod: Body) -> set[tuple[str, str]]:
-    """Driver and volume of each claim; one that is yet to be made, or gone, is its driver's, too."""
+    """Driver and volume of each claim; one to be made, or gone, is its driver's, too."""
     pairs = set()
     for claim in claims(world, pod):
         volume = claim["spec"].get("volumeName")
