@@ -12,7 +12,7 @@ from tests.oracle.scores import totals
 from tests.oracle.world import World
 
 #: Of reasons that another pod may take away by coming, or by binding a claim of both.
-_NEIGHBOURS = ("pod affinity", "topology spread", "olume")
+_NEIGHBOURS = ("affinity rules", "topology spread", "olume")
 
 
 class Oracle:
