@@ -56,17 +56,30 @@ def _limit(container: Body) -> Amounts:
     return amounts(container.get("resources", {}).get("limits", {}))
 
 
+def is_best_effort(pod: Body) -> bool:
+    """Whether no container asks for, or is limited in, CPU or memory."""
+    spec = pod["spec"]
+    asked = [
+        amounts(container.get("resources", {}).get(part, {}))
+        for container in [*spec["containers"], *spec.get("initContainers", [])]
+        for part in ("requests", "limits")
+    ]
+    return not any(each.get(resource) for each in asked for resource in USUAL)
+
+
 def estimate(pod: Body) -> Amounts:
-    """What a pod will use."""
+    """What a pod will use; of one that is best-effort in Kubernetes the batch amounts count."""
     mine, bound = requests(pod), limits(pod)
     estimates: Amounts = {}
+    prefix = "kubernetes.io/batch-" if is_best_effort(pod) else ""
     for resource, usual in USUAL.items():
-        base = max(mine.get(resource, 0), bound.get(resource, 0))
+        spelled = f"{prefix}{resource}"
+        base = max(mine.get(spelled, 0), bound.get(spelled, 0))
         if not base:
             estimates[resource] = usual
             continue
         value = rounded(Fraction(base * FACTORS[resource], 100))
-        estimates[resource] = min(value, bound[resource]) if bound.get(resource) else value
+        estimates[resource] = min(value, bound[spelled]) if bound.get(spelled) else value
     return estimates
 
 

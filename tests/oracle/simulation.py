@@ -11,6 +11,9 @@ from tests.oracle.objects import Body, key, name, priority
 from tests.oracle.scores import totals
 from tests.oracle.world import World
 
+#: Of reasons that another pod may take away by coming, or by binding a claim of both.
+_NEIGHBOURS = ("affinity rules", "topology spread", "olume")
+
 
 class Oracle:
     """Places pods, or says why not."""
@@ -21,18 +24,24 @@ class Oracle:
         #: Every message of a pod without a node, the newest last.
         self.pending: dict[str, list[str]] = {}
         self.preemptions: dict[str, Body] = {}
+        #: Pods that a node refused because of those that are there or are not.
+        self._lonely: set[str] = set()
 
     def run(self) -> None:
-        """By priority, then age, then input; who failed has another turn when any was placed."""
+        """By priority, then age, then input; who failed has another turn after what may help it."""
         ordered = sorted(self._world.pending, key=_turn)
         again: list[Body] = []
         failed: list[Body] = []
         while ordered or again:
             pod = (ordered or again).pop(0)
+            evicted = len(self.preemptions)
             if self._try(pod):
-                again = sorted(again + failed, key=self._world.pending.index)
+                # A pod that comes helps those that want a neighbour; one that goes helps all.
+                left = len(self.preemptions) > evicted
+                helped = [other for other in failed if left or key(other) in self._lonely]
+                failed = [other for other in failed if other not in helped]
+                again = sorted(again + helped, key=self._world.pending.index)
                 again.sort(key=_turn)
-                failed = []
             else:
                 failed.append(pod)
 
@@ -46,6 +55,10 @@ class Oracle:
         feasible = [
             node for node, verdict in zip(world.nodes, verdicts, strict=True) if not verdict.reasons
         ]
+        reasons = {reason for verdict in verdicts for reason in verdict.reasons}
+        self._lonely.discard(key(pod))
+        if any(word in reason for word in _NEIGHBOURS for reason in reasons):
+            self._lonely.add(key(pod))
         if not feasible:
             chosen = preemption.preempt(world, pod)
             if isinstance(chosen, str):

@@ -23,6 +23,11 @@ def test_the_scheduler_decides_as_the_oracle(block: int) -> None:
         differ(seed)
 
 
+def test_a_pod_is_tried_again_only_after_what_may_help_it() -> None:
+    """Where it finds no room, a neighbour for it to be beside does not, though it might preempt."""
+    differ(12300)
+
+
 @pytest.mark.soak
 def test_a_soak_of_clusters(capsys: pytest.CaptureFixture[str]) -> None:
     """The same, on many more."""

@@ -23,6 +23,12 @@ def test_the_scheduler_decides_as_the_oracle(block: int) -> None:
         differ(seed)
 
 
+@pytest.mark.parametrize("seed", [814, 12240, 13477])
+def test_what_only_few_clusters_have(seed: int) -> None:
+    """A wish for neighbours that is kept off by others; best-effort work; a volume that is gone."""
+    differ(seed)
+
+
 @pytest.mark.soak
 def test_a_soak_of_clusters(capsys: pytest.CaptureFixture[str]) -> None:
     """The same, on many more."""

@@ -50,14 +50,14 @@ def restrictions(world: World, pod: Body, node: Body) -> Verdict:  # noqa: ARG00
 
 
 def attached(world: World, pod: Body) -> set[tuple[str, str]]:
-    """Driver and volume of each claim; one that is yet to be made is its driver's, too."""
+    """Driver and volume of each claim; one to be made, or gone, is its driver's, too."""
     pairs = set()
     for claim in claims(world, pod):
         volume = claim["spec"].get("volumeName")
-        if not volume:
+        if volume not in world.volumes:
             driver = world.kinds[claim["spec"]["storageClassName"]]["provisioner"]
             pairs.add((driver, key(claim)))
-        elif csi := world.volumes.get(volume, {}).get("spec", {}).get("csi"):
+        elif csi := world.volumes[volume]["spec"].get("csi"):
             pairs.add((csi["driver"], csi["volumeHandle"]))
     return pairs
 
