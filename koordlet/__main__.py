@@ -27,7 +27,7 @@ def main() -> None:
     try:
         from koordlet import cli  # noqa: PLC0415 -- what is above comes before the imports
 
-        cli.streams.prepare(serving=cli.streams.serves(sys.argv[1:]))
+        cli.streams.prepare(sys.argv[1:])
         status = cli.main()
     except KeyboardInterrupt:
         status = 130

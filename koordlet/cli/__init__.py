@@ -63,6 +63,8 @@ COMMANDS = {
     "version": "show which koordlet this is",
 }
 
+#: Of descriptions: their examples keep their lines, so argparse wraps neither.
+_WIDTH = 79
 _EPILOG = """\
 examples:
   koordlet check                          can this machine be managed?
@@ -95,7 +97,7 @@ def parser(
             subparser = commands.add_parser(
                 name,
                 help=help_line,
-                description=f"{about[0].upper()}{about[1:]}.",
+                description=textwrap.fill(f"{about[0].upper()}{about[1:]}.", _WIDTH),
                 epilog=f"examples:\n{textwrap.indent(module.EXAMPLES, '  ')}",
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
@@ -156,6 +158,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Report an error; control characters of the words do not reach the terminal."""
         super().error(printable.escaped(message))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Argparse's own refusal lists what there is; the nearest of it goes first."""
+        if action.choices is not None and value not in action.choices:
+            known = list(action.choices)
+            near = errors.nearest(str(value), known)
+            meant = f'did you mean "{near}"? ' if near else ""
+            listed = ", ".join(map(str, known))
+            message = f"invalid choice: {value!r} ({meant}choose from {listed})"
+            raise argparse.ArgumentError(action, message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Nothing is left over for the parser above."""

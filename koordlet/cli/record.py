@@ -118,7 +118,8 @@ def write(host: root.HostRoot, out: str, plan: Plan) -> str:
         if not isinstance(error, OSError):
             raise
         why = f"cannot be written: {error.strerror}"
-        raise errors.HostError(why, culprit=out, errno=error.errno) from error
+        fix = "name a file in a directory that exists, with room, and that you may write to"
+        raise errors.HostError(why, culprit=out, fix=fix, errno=error.errno) from error
     return total
 
 

@@ -171,7 +171,7 @@ def _body(manifest: str) -> Body:
 
 
 def table(bodies: list[Body], now: float | None = None) -> list[str]:
-    """The columns of the definition, as kubectl prints them."""
+    """The columns of the definition; EXPIRES, which kubectl leaves empty, of a ``ttl``, too."""
     at = time.time() if now is None else now
     rows = [row(body, at) for body in bodies]
     return output.table(rows, head=("NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"))
@@ -186,5 +186,14 @@ def row(body: Body, now: float) -> tuple[str, ...]:
         output.age(objects.text(body, "creationTimestamp"), now),
         str(status.get("nodeName") or ""),
         str(spec.get("ttl") or ""),
-        str(spec.get("expires") or ""),
+        str(spec.get("expires") or _end(body, spec.get("ttl"))),
     )
+
+
+def _end(body: Body, ttl: object) -> str:
+    """When a ``ttl`` is over; empty where there is none, or it never is."""
+    created = objects.text(body, "creationTimestamp")
+    with contextlib.suppress(ValueError):
+        seconds = moment.duration(ttl)
+        return moment.spell(moment.parse(created) + seconds) if seconds else ""
+    return ""

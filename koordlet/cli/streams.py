@@ -11,7 +11,9 @@ Rules:
    of ours, with the reason.
 4. A write to standard error that fails is forgotten: there is nobody to tell, and an agent does not
    end because its log is full, or because whoever read it did. Nor does a service wait for one who
-   does not read on, nor what restores after one; others wait, as their reader may be ``less``.
+   does not read on; others wait, as their reader may be ``less``.
+5. What restores after a service waits for no reader at all, of standard output neither: its unit
+   would never end.
 """
 
 from __future__ import annotations
@@ -80,14 +82,15 @@ class _Unwaiting(_Forgiving):
         return super().write(whole[:_PAGE]) if self._room.is_there() else whole.nbytes
 
 
-def serves(words: Sequence[str]) -> bool:
-    """Whether a command does its work whoever reads: a service, or the ``restore`` after one."""
-    after = words[:1] == ["restore"] and any(word.startswith(_AFTER) for word in words)
-    return after or bool(set(words[:1]).intersection(SERVICES))
+def restores_after(words: Sequence[str]) -> bool:
+    """Whether a command is the ``restore`` after a service."""
+    return words[:1] == ["restore"] and any(word.startswith(_AFTER) for word in words)
 
 
-def prepare(*, serving: bool = False) -> None:
-    """Make the process's streams so; once, at its start."""
+def prepare(words: Sequence[str] = ()) -> None:
+    """Make the process's streams so for a command; once, at its start."""
+    after = restores_after(words)
+    serves = after or bool(set(words[:1]).intersection(SERVICES))
     for number in range(3):
         try:
             os.fstat(number)
@@ -96,14 +99,14 @@ def prepare(*, serving: bool = False) -> None:
     # A stream is None where its descriptor was closed.
     out = cast("io.TextIOWrapper | None", sys.stdout)
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_Checked(1, "w", closefd=False)),
+        io.BufferedWriter(_Unwaiting(1) if after else _Checked(1, "w", closefd=False)),
         encoding="utf-8" if out is None else out.encoding,
         errors="replace",
         line_buffering=out is not None and (out.line_buffering or out.write_through),
     )
     err = cast("io.TextIOWrapper | None", sys.stderr)
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(_Unwaiting(2) if serving else _Forgiving(2, "w", closefd=False)),
+        io.BufferedWriter(_Unwaiting(2) if serves else _Forgiving(2, "w", closefd=False)),
         encoding="utf-8" if err is None else err.encoding,
         errors="backslashreplace",
         line_buffering=True,

@@ -18,6 +18,8 @@ Rules:
    objects are forgotten. Once may be one of several servers that does not serve it yet.
 6. An object that ``convert`` refuses costs only itself: its last good value stays, a new one is
    left out, and ``rejected`` says why.
+7. The event of an own write (``wrote``) is not converted where its value is still the one that it
+   was made of: each change of others has an event of its own, and makes another value.
 """
 
 from __future__ import annotations
@@ -129,6 +131,8 @@ class Informer(Generic[Value]):
         self._pace = Pace() if pace is None else pace
         self._entries: dict[Key, _Entry[Value]] = {}
         self._rejected: dict[Key, Rejected] = {}
+        #: Of the value that is held: the revision of an own write whose event has yet to come.
+        self._written: dict[Key, str] = {}
         self._health = Health()
         self._revision = ""
         self._heard: float | None = None
@@ -176,6 +180,12 @@ class Informer(Generic[Value]):
         """Wait for the first list."""
         await self._synced.wait()
 
+    def wrote(self, key: Key, value: Value, revision: str) -> None:
+        """The store answered a write with this revision; all of it that counts is in the value."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.value is value:
+            self._written[key] = revision
+
     # The source.
 
     async def run(self) -> None:
@@ -200,7 +210,8 @@ class Informer(Generic[Value]):
                 if self._matches(body):
                     self._take(objects.key(body), body, entries, rejected)
             revision = page.revision
-        self._rejected = rejected
+        # Values change here that are not of the events.
+        self._rejected, self._written = rejected, {}
         for key in self._entries.keys() - entries.keys():
             self._set(key, None)
         for key, entry in entries.items():
@@ -238,6 +249,9 @@ class Informer(Generic[Value]):
         if change.verb is objects.Verb.BOOKMARK:
             return
         key = objects.key(change.object)
+        if self._written.pop(key, "") == change.revision:
+            self._entries[key] = replace(self._entries[key], revision=change.revision)
+            return
         self._rejected.pop(key, None)
         entries: dict[Key, _Entry[Value]] = {}
         if change.verb is not objects.Verb.DELETED and self._matches(change.object):

@@ -230,7 +230,7 @@ def ref(kind: kinds.Kind, body: Object) -> Ref:
 
 def text(body: Object, key: str) -> str:
     """A text of the metadata, empty where there is none."""
-    inner = metadata(body).get(key)
+    inner = part(body, "metadata").get(key)
     return inner if isinstance(inner, str) else ""
 
 
@@ -250,4 +250,9 @@ def older(revision: str, other: str) -> bool:
 
 def key(body: Object) -> tuple[str, str]:
     """Namespace and name: unique within a kind at any one time."""
-    return text(body, "namespace"), text(body, "name")
+    meta = part(body, "metadata")
+    namespace, name = meta.get("namespace"), meta.get("name")
+    return (
+        namespace if isinstance(namespace, str) else "",
+        name if isinstance(name, str) else "",
+    )

@@ -22,6 +22,8 @@ class Configuration:
     topology_manager_policy: str = "none"
     topology_manager_scope: str = "container"
     cgroup_root: str = ""
+    #: Those that are set, by file or by flag; others are as its version has them.
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
     #: As written: the kubelet's explicit list, empty where it has only quantities.
     reserved_cpus: cpuset.CPUSet = field(default_factory=cpuset.CPUSet)
     system_reserved: resources.Amounts = field(default_factory=dict)

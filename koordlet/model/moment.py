@@ -7,6 +7,7 @@ Does not cover: reading a clock, how Go spells a duration (``duration``).
 from __future__ import annotations
 
 import datetime as dt
+import functools
 
 from koordlet.model import duration as durations
 
@@ -34,7 +35,13 @@ def parse(spelled: object) -> float:
 
 def spell(seconds: float) -> str:
     """A time as objects have it, in whole seconds."""
-    time = dt.datetime.fromtimestamp(int(seconds), dt.UTC)
+    return _spelled(int(seconds))
+
+
+# Whoever writes much writes one second over and over.
+@functools.lru_cache(maxsize=8)
+def _spelled(seconds: int) -> str:
+    time = dt.datetime.fromtimestamp(seconds, dt.UTC)
     # Not strftime, which writes the year 1, Go's zero time, with one digit.
     return time.isoformat().replace("+00:00", "Z")
 

@@ -210,14 +210,13 @@ class Snapshot:
         """CPUs that hotplug may have taken out of the set of a group, which is nobody's wish.
 
         What went and came while no agent ran is known from v1 itself: it takes a CPU out of all
-        sets below the root at once. Another program that narrows a group leaves those around it.
+        sets at once, but of that of the machine's root. Another program that narrows a group
+        leaves those around it.
         """
         top, _, inside = path.partition("/")
-        around = self.groups.get(top) if inside and not self.layout.unified("cpuset") else None
+        around = None if self.layout.unified("cpuset") else self.groups.get(top if inside else "")
         cpus = None if around is None else around.cpus()
-        return (
-            self.went_offline if cpus is None else self.went_offline | self.topology.online - cpus
-        )
+        return self.went_offline | (self.topology.online - cpus if cpus else cpuset.CPUSet())
 
     def children(self) -> Mapping[str, tuple[cgroup.Group, ...]]:
         """The observed groups by parent path, in order. Cost: one walk over all groups."""

@@ -51,6 +51,8 @@ class RpcRefusedError(Exception):
 
 def shortened(words: str) -> str:
     """Shorten gRPC's message for an unreachable address, which repeats the kernel's error."""
+    if words.startswith("errors resolving "):
+        return "no such host: an address is HOST:PORT or unix:/path"
     last = words.rpartition(": ")[2]
     return last if last == _FORBIDDEN or last in _ABSENT else words
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -202,3 +204,28 @@ def test_why_an_agent_may_only_observe(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "/c" in bootstrap.why_observe(config, closed)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert bootstrap.why_observe(config, layout) == "not running as root"
+
+
+@pytest.mark.parametrize(
+    ("by", "store", "alone", "evicts"),
+    [
+        ("auto", None, True, "LocalEviction"),
+        ("auto", object(), False, "ApiEviction"),
+        ("auto", object(), True, "LocalEviction"),
+        ("local", object(), False, "LocalEviction"),
+        ("api", object(), True, "ApiEviction"),
+        ("delete", object(), False, "ApiEviction"),
+        ("api", None, True, "no API server is configured: set kube.mode, or eviction.by: local"),
+    ],
+)
+def test_who_evicts(by: str, store: object, *, alone: bool, evicts: str) -> None:
+    """As configured, else the API server, else this machine; who cannot says what to set."""
+    section = agents.effective(f"eviction: {{by: {by}}}\n").config.eviction
+    node = SimpleNamespace(node=SimpleNamespace(name="n1"))
+    line: Any = SimpleNamespace(
+        host=None, observer=SimpleNamespace(layout=cgroup.Layout()), observation=node
+    )
+    sources: Any = None if store is None else SimpleNamespace(store=store, alone=alone)
+    backend = bootstrap._eviction_backend(sources, line, section)
+    assert backend == evicts if isinstance(backend, str) else type(backend).__name__ == evicts
+    assert getattr(backend, "_delete", by == "delete") is (by == "delete")

@@ -45,6 +45,26 @@ def test_what_another_agent_left_in_containers(version: Cgroup, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
+def test_all_pods_stay_where_somebody_keeps_them(version: Cgroup, tmp_path: Path) -> None:
+    """``AllowedCPUs=`` of their slice: its owner keeps pods off the other CPUs, koordlet tells."""
+    node = Node(version, tmp_path)
+    node.make(KUBE.root, "0-3")
+    node.make(BOX)
+    before = node.site.image()
+
+    for _ in range(3):
+        conditions = node.passed(WEB, config=RESERVE)
+
+        assert [node.cpus(path) for path in (KUBE.root, TIER, BOX)] == ["1-3"] * 3
+        assert conditions == ["PodsConfined node"]
+    told = node.passed(WEB, config=RESERVE.replace("'0'", "'0,4-7'"))
+    node.site.restore()
+
+    assert told == []
+    assert before == node.site.image()
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
 def test_what_a_workload_makes_inside_is_its_own(version: Cgroup, tmp_path: Path) -> None:
     """Below a container sets are wishes of who runs there."""
     node = Node(version, tmp_path)

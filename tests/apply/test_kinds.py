@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 import pytest
 
 from koordlet.apply import kinds
-from koordlet.model import action, cpuset
+from koordlet.model import action, cgroup, cpuset
+from tests.kit import moments
 
 MAKE = action.MakeDir(target="/c/g", policy="p", reason="r")
 REMOVE = action.RemoveDir(target="/c/g", policy="p", reason="r")
@@ -121,6 +123,31 @@ def test_what_the_kernel_took_away_is_still_ours(current: str, lost: str, ours: 
     gone = cpuset.CPUSet.parse(lost)
 
     assert ours is kinds.is_ours(write("1-7"), ("0-7", "1-7"), current, gone)
+
+
+@pytest.mark.parametrize(
+    ("path", "layout", "gone"),
+    [
+        ("kubepods/a/b", moments.V1, "3,7"),
+        # Below the root that the agent has, here a group as well.
+        ("kubepods", moments.V1, "5,7"),
+        ("web/a", moments.V1, "7"),
+        ("unseen/a", moments.V1, "7"),
+        # v2 keeps the wish.
+        ("kubepods/a/b", moments.V2, "7"),
+    ],
+)
+def test_what_the_groups_around_lack_was_taken_away(
+    path: str, layout: cgroup.Layout, gone: str
+) -> None:
+    """Offline since the start of the agent, or out of the group around them as well."""
+    groups = [moments.group("", "0-4,6"), moments.group("kubepods", "0-2,4-6")]
+    groups += [moments.group("web", "0-6"), moments.group("kubepods/a", "0-1")]
+    now = moments.moment(moments.machine(1, 4), groups=groups, layout=layout)
+    topology = replace(now.topology, online=cpuset.CPUSet.parse("0-6"))
+    now = replace(now, topology=topology, went_offline=cpuset.CPUSet.parse("7"))
+
+    assert str(now.taken_out(path)) == gone
 
 
 def test_what_relies_on_what() -> None:

@@ -195,6 +195,20 @@ def test_sizes(page: Page, console: conftest.Console, width: int, cpus: int) -> 
     assert all(w >= 12 and h >= 12 and left >= 0 and right <= width for w, h, left, right in cells)
 
 
+def test_no_heading_of_workloads_is_cut_on_a_telephone(page: Page) -> None:
+    """The table may scroll, so ``test_sizes`` does not look into it."""
+    page.set_viewport_size({"width": 320, "height": 900})
+    sticking_out = page.eval_on_selector_all(
+        "#workloads th button",
+        """(all) => all.filter((one) => {
+          const cell = one.parentElement;
+          return one.scrollWidth > one.clientWidth || one.offsetWidth > cell.clientWidth
+            || one.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1;
+        }).map((one) => one.textContent)""",
+    )
+    assert sticking_out == []
+
+
 def test_hostile_names(page: Page, console: conftest.Console) -> None:
     """They are text, in every panel that shows them."""
     pods = tuple(views.workload(name) for name in looking.HOSTILE)

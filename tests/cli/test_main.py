@@ -160,6 +160,20 @@ def test_usage_errors_are_2(capsys: pytest.CaptureFixture[str], words: list[str]
                 ' (did you mean "--config"?)'
             ),
         ),
+        (
+            "explain pood d/x",
+            (
+                "koordlet explain: error: argument SUBJECT: invalid choice: 'pood' (did you mean"
+                ' "pod"? choose from claim, cpu, eviction, migration, plan, pod, quota, write)'
+            ),
+        ),
+        (
+            "completion csh",
+            (
+                "koordlet completion: error: argument {bash,zsh,fish}: invalid choice: 'csh'"
+                ' (did you mean "zsh"? choose from bash, zsh, fish)'
+            ),
+        ),
         ("run extra", "koordlet run: error: unrecognized arguments: extra"),
         (
             "get",

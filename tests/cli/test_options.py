@@ -37,6 +37,14 @@ def test_no_span_of_time(text: str) -> None:
     assert options.seconds("0.5") == 0.5
 
 
+@pytest.mark.parametrize("text", ["/", "//", "/kubelet/", "a/b"])
+def test_a_cgroup_root_may_be_the_root_and_have_slashes_around_it(text: str) -> None:
+    """As it is spelled: whoever uses it does not mind."""
+    parser = argparse.ArgumentParser()
+    options.cgroup_root(parser)
+    assert parser.parse_args(["--cgroup-root", text]).cgroup_root == text
+
+
 @pytest.mark.parametrize("text", ["-1", "x", "1.5", "1000001", "9" * 5000])
 def test_no_count(text: str) -> None:
     """What no list is so long as to need."""

@@ -155,6 +155,7 @@ def test_place_that_cannot_be_written(tree: Path, tmp_path: Path) -> None:
         record.write(directory.DirHost(str(tree)), out, Clock(tree).plan())
 
     assert out == caught.value.culprit
+    assert "in a directory that exists" in caught.value.fix
 
 
 @pytest.mark.parametrize(("seconds", "every"), [(1, 0.01), (1e6, 0.1)])

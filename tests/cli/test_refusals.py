@@ -244,6 +244,18 @@ def test_nobody_is_there(
     assert f"koordlet: nobody answers: unix:{tmp_path}{error}" in line
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9316", "[::1"])
+def test_what_is_no_address_is_answered_with_what_one_is(
+    capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    """Not with the words of a resolver."""
+    status, line = run(capsys, "get", "node", "--address", address)
+
+    assert status == 1
+    why = f"{address}: no such host: an address is HOST:PORT or unix:/path"
+    assert f"koordlet: nobody answers: {why} (start koordlet run" in line
+
+
 def test_nothing_in_the_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """No log is not an empty one; a policy that there is not is named."""
     assert cli.main(["audit", "--state-dir", str(tmp_path)]) == 0

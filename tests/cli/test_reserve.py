@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from koordlet import cli
+from koordlet.cli import reservations as table
 from tests.kit import reservations, reserving
 
 
@@ -94,6 +95,25 @@ def test_nobody_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     assert cli.main(words) == 1
     assert "koordlet scheduler" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spec", "expires"),
+    [
+        ({"ttl": "24h"}, "2026-01-02T03:00:00Z"),
+        ({"ttl": "24h", "expires": "2026-05-01T00:00:00Z"}, "2026-05-01T00:00:00Z"),
+        ({"ttl": "0"}, ""),
+        ({"ttl": "soon"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_reservation_with_a_time_to_live_shows_when_it_expires(
+    spec: dict[str, str], expires: str
+) -> None:
+    """``expires`` has the say before ``ttl``; what cannot be read is shown as it is, in TTL."""
+    body = {"metadata": {"name": "r", "creationTimestamp": "2026-01-01T03:00:00Z"}, "spec": spec}
+    *_, ttl, shown = table.row(body, now=0.0)
+    assert (ttl, shown) == (spec.get("ttl", ""), expires)
 
 
 def test_get_and_watch(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,14 @@ def test_closed_streams_are_nobodys_error(how: str) -> None:
     assert (status, err) == (0, "")
 
 
+def test_who_asks_a_closed_input_for_a_terminal_has_none() -> None:
+    """Python gives such a process no stream at all."""
+    status, _, err = shell("top", "<&-")
+
+    assert (status, "Traceback" in err) == (2, False)
+    assert "needs a terminal" in err
+
+
 def test_closed_streams_are_open_before_files() -> None:
     """A file that is opened later does not become standard output."""
     code = (
@@ -159,9 +167,8 @@ def test_a_service_goes_on_beside_a_log_that_nobody_reads(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "serves"),
+    ("words", "after"),
     [
-        ("run --config x", True),
         ("restore --after-wait u", True),
         ("restore --config x --when-overdue", True),
         ("restore --config --after", False),
@@ -170,15 +177,31 @@ def test_a_service_goes_on_beside_a_log_that_nobody_reads(command: str) -> None:
         ("", False),
     ],
 )
-def test_who_restores_for_a_person_waits_for_a_pager(words: str, *, serves: bool) -> None:
+def test_who_restores_for_a_person_waits_for_a_pager(words: str, *, after: bool) -> None:
     """``koordlet restore 2>&1 | less`` is read when its reader likes."""
-    assert streams.serves(words.split()) is serves
+    assert streams.restores_after(words.split()) is after
+
+
+def test_a_restore_after_a_service_ends_though_nobody_reads_what_it_did(tmp_path: Path) -> None:
+    """Its unit would wait for it."""
+    reading, writing = os.pipe()
+    os.write(writing, b"x" * fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ))
+
+    words = [sys.executable, "-m", "koordlet", "restore", "--when-overdue", "--state-dir"]
+    done = subprocess.run(
+        [*words, str(tmp_path / "none")], stdout=writing, check=False, cwd=CHECKOUT,
+        timeout=deadline.PATIENCE,
+    )  # fmt: skip
+
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert (done.returncode, set(pipe.read())) == (0, {"x"})
 
 
 def test_a_service_says_all_to_a_log_that_is_read() -> None:
     """Also more than one write to a pipe takes at once."""
     code = (
-        "import sys; from koordlet.cli import streams; streams.prepare(serving=True);"
+        "import sys; from koordlet.cli import streams; streams.prepare(['run']);"
         "sys.stderr.write('y' * 300_000)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -60,12 +60,12 @@ class Fleet(Maker):
         """Nodes with taints that the server takes."""
         several = [self._node(f"n{at}") for at in range(count)]
         for node in several:
-            taints = {(taint["key"], taint["effect"]): taint for taint in node["spec"]["taints"]}
-            node["spec"]["taints"] = list(taints.values())
             # What is set aside by annotation is Koordinator's rule: kube-scheduler has none.
             del node["metadata"]["annotations"]
             node["metadata"]["labels"].setdefault("kubernetes.io/os", "linux")
             vary_node(node, self._roll)
+            taints = {(taint["key"], taint["effect"]): taint for taint in node["spec"]["taints"]}
+            node["spec"]["taints"] = list(taints.values())
         return several
 
     def pod(self) -> Body:

@@ -13,7 +13,13 @@ from koordlet.scheduler.cluster import inventory
 from koordlet.scheduler.sim import simulation
 from tests.cluster.fleet import Fleet, shared
 from tests.cluster.fleet_store import key_of
-from tests.cluster.kube_scheduler import CONTROLLERS, KubeScheduler, Verdict, configuration
+from tests.cluster.kube_scheduler import (
+    CONTROLLERS,
+    KubeScheduler,
+    Verdict,
+    configuration,
+    same_words,
+)
 from tests.kit import k8s_lab
 from tests.oracle import comparing
 from tests.oracle.objects import Body
@@ -22,9 +28,6 @@ pytestmark = pytest.mark.cluster
 
 #: Pods that are decided about in a cluster: in each run, and in the soak.
 PODS, SOAK = 90, 200
-#: Where no plugin of claims has seen the pod, kube-scheduler's own error stands in the place of
-#: what preemption would say. Ours says what preemption says.
-_QUIRK = ". not found"
 
 
 def differences(verdict: Verdict) -> list[str]:
@@ -38,9 +41,7 @@ def differences(verdict: Verdict) -> list[str]:
     if not verdict.node:
         theirs = verdict.message
         ours = pending.get(key, f"placed on {placements.get(key, {}).get('node')}")
-        if theirs.endswith(_QUIRK):
-            theirs, ours = theirs.removesuffix(_QUIRK), ours.partition(". no new claims")[0]
-        return [] if ours == theirs else [f"{key}: {theirs!r}, ours {ours!r}"]
+        return [] if same_words(theirs, ours) else [f"{key}: {theirs!r}, ours {ours!r}"]
     if key not in placements:
         return [f"{key}: on {verdict.node}, ours {pending.get(key)!r}"]
     return _otherwise(verdict, placements[key], preemptions.get(key, {}).get("victims", ()))

@@ -8,8 +8,8 @@ Rules:
 1. Only groups that are wanted are written, on v1 with what is below them. Files of the kubelet are
    compared and reported, never rewritten.
 2. A group above may leave fewer CPUs: the set is cut to what it will have by the same plan
-   (``cpuset_room``). When nothing remains, nothing is written: v2 would silently hand out the
-   parent's whole set, v1 refuses.
+   (``cpuset_room``); of one that a workload holds alone, that is told. When nothing remains,
+   nothing is written: v2 would silently hand out the parent's whole set, v1 refuses.
 3. On v2 the kernel remembers a child's own wish while its parent is narrower; on v1 the wish is
    overwritten, so it is remembered here. A v1 group is born with its parent's set: one that still
    has it wants whatever the parent has.
@@ -49,6 +49,8 @@ class Wanted:
     mems: cpuset.CPUSet | None = None
     #: A limit that protects others.
     protective: bool = False
+    #: Nobody else has these CPUs: each that it cannot run on is lost to the machine.
+    alone: bool = False
     #: Its files are the kubelet's: compare only.
     compare: bool = False
     #: Write the groups without children in it (rule 4).
@@ -171,6 +173,10 @@ class _Writer:
             )
             self._hold(want, group)
             return
+        if want.alone and allowed != want.cpus:
+            have = f"runs on CPUs {allowed} of {want.cpus}, which it holds alone"
+            fix = "widen that cgroup, or name CPUs that it has"
+            self._say(want, "CPUSetTooNarrow", f"{have}: its parent cgroup has only {room}; {fix}")
         self._give(want, group, allowed)
 
     def _give(self, want: Wanted, group: cgroup.Group, allowed: cpuset.CPUSet) -> None:

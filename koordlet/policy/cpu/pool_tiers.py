@@ -1,6 +1,7 @@
 """CPU sets of the kubelet's QoS cgroups and pods around their containers. Pure.
 
-Covers: tiers narrowed to the pool of their class, tiers and pods that must stay wide, or become so.
+Covers: tiers narrowed to the pool of their class, tiers and pods that must stay wide, or become so,
+the set that somebody else gave to all pods together.
 Does not cover: the pools (``shared_pools``), files (``cpuset_files``).
 
 A kubelet with the static policy writes its default set, reserved CPUs and all, into each new
@@ -15,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from koordlet.model import cgroup, cpuset, grouppath, qos, resources, snapshot
+from koordlet.model import cgroup, cpuset, grouppath, ledger, qos, resources, snapshot
 from koordlet.model import pod as pods
 from koordlet.policy.cpu import cpuset_files
 from koordlet.policy.cpu.cpuset_files import Wanted
+from koordlet.policy.framework import proposals
 
 _MILLI = 1000
 _TIERS = (qos.KubeQos.GUARANTEED, qos.KubeQos.BURSTABLE, qos.KubeQos.BEST_EFFORT)
+#: CPUs of which no pod has any part.
+_ASIDE = (ledger.Owner.RESERVED, ledger.Owner.SYSTEM)
 _NAMES = {
     qos.KubeQos.GUARANTEED: "all CPUs that are not reserved",
     qos.KubeQos.BURSTABLE: "the LS pool",
@@ -55,7 +59,15 @@ def awaits_kubelet(now: snapshot.Snapshot, pod: pods.Pod) -> bool:
         return False
     amounts = [box.limits.get(resources.CPU, 0) for box in pod.containers]
     amounts = amounts or [pod.requests.get(resources.CPU, 0)]
+    if _has_pod_level_cpus(now):
+        amounts.append(pod.own_requests.get(resources.CPU, 0))
     return any(milli >= _MILLI and milli % _MILLI == 0 for milli in amounts)
+
+
+def _has_pod_level_cpus(now: snapshot.Snapshot) -> bool:
+    """Whether the kubelet may hold CPUs for whole pods: an alpha gate, off where nobody sets it."""
+    known = now.kubelet.configuration if now.kubelet is not None else None
+    return known is not None and known.feature_gates.get("PodLevelResourceManagers", False)
 
 
 def unknown(now: snapshot.Snapshot) -> bool:
@@ -78,10 +90,13 @@ def narrowed(
         pool = pools[tier]
         if path in declared or path not in now.groups or not pool:
             continue
+        most = (
+            confined(now, path, wishes) if tier is qos.KubeQos.GUARANTEED else now.topology.online
+        )
         inside = [want for want in wanted if want.group and cgroup.is_below(want.group, path)]
         if any(want.cpus is None or want.compare for want in inside):
             # Somebody in there may run anywhere.
-            made += _whole(now, path, tier, wishes)
+            made += (replace(want, cpus=most) for want in _whole(now, path, tier, wishes))
             continue
         more = cpuset.union(want.cpus for want in inside if want.cpus is not None) - pool
         extra = f" and CPUs {more} of workloads inside it" if more else ""
@@ -89,12 +104,47 @@ def narrowed(
             Wanted(
                 group=path,
                 who=cpuset_files.NODE,
-                cpus=pool | more,
+                cpus=(pool | more) & most or most,
                 reason=f"the kubelet's {tier.value} pods: {_NAMES[tier]}{extra}",
                 protective=tier is qos.KubeQos.BEST_EFFORT,
             )
         )
     return made
+
+
+def confined(
+    now: snapshot.Snapshot, path: str, wishes: Mapping[str, cpuset_files.Wish]
+) -> cpuset.CPUSet:
+    """The CPUs that the group of all pods had before koordlet; all where it had no set.
+
+    Whoever narrowed it (``AllowedCPUs=`` of its slice) keeps pods off the others.
+    """
+    group, wish = now.groups[path], wishes.get(path)
+    before = now.sets[path] if path in now.sets else group.cpus()
+    online = now.topology.online
+    if not before:
+        return online
+    if wish is not None and wish.inode == group.inode:
+        before |= wish.cpus
+    if not now.layout.unified("cpuset"):
+        before |= now.went_offline
+    return before & online or online
+
+
+def tell_confined(proposal: proposals.Proposal, wishes: Mapping[str, cpuset_files.Wish]) -> None:
+    """Say which CPUs all pods are kept off by somebody else."""
+    now = proposal.now
+    for path, tier in _paths(now):
+        if tier is not qos.KubeQos.GUARANTEED or path not in now.groups:
+            continue
+        inside = confined(now, path, wishes)
+        if missing := now.allowed - inside - now.ledger.held(*_ASIDE):
+            proposal.say(
+                "PodsConfined",
+                f"cgroup {path} had only CPUs {inside} before koordlet, which keeps its pods there:"
+                f" reserve {missing} (policies.reserved_cpus.cpus), so that koordlet gives them to"
+                " no pod, or widen the cgroup (AllowedCPUs= of its slice) and restart koordlet",
+            )
 
 
 def opened(

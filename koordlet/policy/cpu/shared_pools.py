@@ -22,7 +22,8 @@ Rules:
    where they woke up; Documentation/admin-guide/kernel-parameters.txt, ``isolcpus``.)
 2. Where every CPU of the LS pool is exclusive, LS workloads have the cpusets of before koordlet.
 3. The kubelet's QoS cgroups are narrowed as well, so that a new container is right from its first
-   instruction: to the pool of the class, plus what workloads inside need beyond it.
+   instruction: to the pool of the class, plus what workloads inside need beyond it. The group of
+   all pods gets no CPU that it had not before koordlet.
 4. Under the kubelet's static policy koordlet compares the kubelet's containers and never writes
    them, nor those of a pod that the kubelet is about to give CPUs. On v1 it then narrows only
    containers: the kubelet writes its default set into new ones, and a tier or pod without those
@@ -133,6 +134,7 @@ def decide(
         wanted = pool_tiers.opened(now, wanted, state.wishes)
     elif settings.tiers:
         wanted += pool_tiers.narrowed(now, _of_tiers(shares), wanted, state.wishes)
+        pool_tiers.tell_confined(proposal, state.wishes)
     proposal.why |= {"LS pool": str(shares.ls), "BE pool": str(shares.be)}
     files = cpuset_files.write(
         proposal,
@@ -251,6 +253,7 @@ def _wanted(
         reason=reason,
         mems=_mems(pod),
         protective=pod.qos is qos.Qos.BE,
+        alone=pod.uid in shares.exclusive,
         compare=pod.kubelet_owned,
         leaves=leaves and kube,
         anew=_anew(now, pod),

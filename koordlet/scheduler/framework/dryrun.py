@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -219,22 +219,27 @@ class DryRuns:
         self._disrupted = memory.disrupted
         self._memory = memory.of(view.pod_class, pod.priority).dry_runs
 
-    def at(self, row: int, guests: Sequence[Pod] = ()) -> Tried:
-        """The victims on a node, or why preemption does not help there."""
-        if self._sums is not None:
-            known = self._memory.get(row)
+    def each(self, rows: Iterable[int], promised: Mapping[int, Sequence[Pod]]) -> Iterator[Tried]:
+        """The victims on each node, or why preemption does not help there."""
+        memory, looks = {} if self._sums is None else self._memory, self._looks
+        for row in rows:
+            guests, known = promised.get(row, ()), memory.get(row)
             # Nearly all are: whoever preempts asks a hundred nodes and more.
             if (
                 known is not None
-                and known.look == self._looks[row]
+                and known.look == looks[row]
                 and known.guests == tuple(guests)
                 and (self._unprotected or not any(map(self._protection.of, known.classes)))
             ):
-                return known.result
-            if not any(map(more_than_amounts, guests)):
-                tried = self._by_sums(self._sums, row, guests)
-                if tried is not None:
-                    return tried
+                yield known.result
+            else:
+                yield self._at(row, guests)
+
+    def _at(self, row: int, guests: Sequence[Pod]) -> Tried:
+        if self._sums is not None and not any(map(more_than_amounts, guests)):
+            tried = self._by_sums(self._sums, row, guests)
+            if tried is not None:
+                return tried
         with joined(self._columns, row, guests):
             return in_columns(
                 *(self._columns, self._view, self._pod, row, self._protection),

@@ -6,7 +6,9 @@ Does not cover: who would leave one node (``dryrun``), evicting them (the caller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from koordlet.scheduler.framework import Failure, Verdict, messages
 from koordlet.scheduler.framework.cycle import Cycle
@@ -15,12 +17,8 @@ from koordlet.scheduler.objects.disruption import DisruptionBudget, Protection
 from koordlet.scheduler.objects.pods import Pod
 
 #: Who was promised a place on a node before a pod, by row.
-Promised = Callable[[int], Sequence[Pod]]
-
-
-def nobody(_row: int) -> Sequence[Pod]:
-    """No pod is nominated anywhere."""
-    return ()
+Promised = Mapping[int, Sequence[Pod]]
+_NOBODY: Promised = MappingProxyType({})
 
 
 def awaited(cycle: Cycle, pod: Pod, failure: Failure) -> bool:
@@ -40,7 +38,7 @@ def attempt(
     pod: Pod,
     failure: Failure,
     budgets: Sequence[DisruptionBudget],
-    promised: Promised = nobody,
+    promised: Promised = _NOBODY,
     *,
     eligible: Eligible = anybody,
 ) -> Candidate | str:
@@ -58,8 +56,7 @@ def attempt(
     with cycle.sight(pod) as view:
         protection = Protection(budgets)
         runs = DryRuns(cycle.columns, view, pod, protection, cycle.dry_runs, eligible=eligible)
-        for row in potential:
-            tried = runs.at(row, promised(row))
+        for tried in runs.each(potential, promised):
             if isinstance(tried, Verdict):
                 refusals.append(tried)
                 continue
@@ -68,7 +65,7 @@ def attempt(
             if harmless and len(candidates) >= wanted:
                 break
     if candidates:
-        return min(candidates, key=lambda candidate: candidate.cost)
+        return min(candidates, key=operator.attrgetter("cost"))
     reasons = [messages.NOT_HELPFUL] * (total - len(potential))
     return _message(total, reasons + [each for refusal in refusals for each in refusal.reasons])
 

@@ -175,7 +175,7 @@ class Binder:
                 return _overtaken(bind)
             try:
                 for where, body in plugin.writes(bind.pod, bind.node):
-                    await self._store.patch(where, objects.Merge(body))
+                    await self._store.patch(where, objects.Merge(body, objects.revision(body)))
                 preparing = plugin.pre_bind(bind.pod, bind.node)
                 if preparing is not None:
                     await preparing

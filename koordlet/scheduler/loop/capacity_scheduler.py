@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -114,7 +115,7 @@ class CapacityScheduler(QuotaScheduler):
         protection = Protection(budgets)
         with cycle.sight(pod) as view:
             for row in rows:
-                guests = promised(row)
+                guests = promised.get(row, ())
                 with dryrun.joined(cycle.columns, row, guests):
                     trial = _NodeTrial(
                         *(self._capacity, cycle.columns),
@@ -128,7 +129,7 @@ class CapacityScheduler(QuotaScheduler):
                 else:
                     reasons.append(tried)
         if candidates:
-            return min(candidates, key=lambda candidate: candidate.cost)
+            return min(candidates, key=operator.attrgetter("cost"))
         return f"preemption: {messages.histogram(total, reasons)}"
 
     def _try(

@@ -5,8 +5,9 @@ made for extended resources; conditions that devices have to meet first. Does no
 decided (``plugins.dynamic_resources``).
 
 Rules:
-1. Each write names the revision that it was decided on. After a conflict the claim is read again:
-   what somebody else gave it meanwhile ends the binding, all else is tried again.
+1. Each write names the revision that it was decided on. After a conflict, or without an answer,
+   the claim is read, however long that takes: its devices may be written, and stay promised. What
+   somebody else gave it meanwhile ends the binding, all else is tried again.
 2. The finalizer comes first: a claim with devices does not go without their being given back.
 3. A claim is taken from a pod only while the pod is assumed nowhere: it may have been tried again.
 4. Nothing is written while another scheduler may lead: it may have given the devices to others.
@@ -37,11 +38,11 @@ from koordlet.scheduler.objects.resource_claims import (
 )
 from koordlet.scheduler.objects.wire import BadObjectError
 
-#: Attempts at one write against conflicts.
+#: Attempts at one write against conflicts, and without an answer.
 _ATTEMPTS = 5
-#: Seconds between two looks at the conditions of devices.
+#: Seconds between two looks at the conditions of devices, or at a store that does not answer.
 _LOOK = 5.0
-#: The same at whether this scheduler leads again.
+#: The same at whether this scheduler leads again, and first at such a store.
 _LEAD = 0.2
 
 
@@ -121,6 +122,7 @@ class ClaimWriter:
         expected = self._state.claims.allocation(key)
         if expected is None:
             raise RefusedError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        problem: refusals.ObjectsError | None = None
         for _ in range(_ATTEMPTS):
             if claim.deleting or claim.uid != uid:
                 raise RefusedError(f"claim {claim.key} got deleted in the meantime")
@@ -129,12 +131,14 @@ class ClaimWriter:
                 raise RefusedError(f"claim {claim.key} got allocated elsewhere in the meantime")
             try:
                 claim = await self._written(pod, claim, expected)
-            except refusals.Conflict:
-                claim = await self._read(claim)
+            except (refusals.Conflict, refusals.Unavailable) as error:
+                claim, problem = await self._read(claim), error
                 if claim.allocation is not None and claim.serves(pod.uid):
                     return
                 continue
             return
+        if isinstance(problem, refusals.Unavailable):
+            raise problem
         raise RefusedError(f"claim {claim.key} was changed by others {_ATTEMPTS} times in a row")
 
     async def _written(
@@ -173,7 +177,18 @@ class ClaimWriter:
         return self._take(answer)
 
     async def _read(self, claim: ResourceClaim) -> ResourceClaim:
-        return self._take(await self._store.get(_ref(claim)))
+        """A claim as the store has it, as soon as the store says."""
+        wait = _LEAD
+        while True:
+            try:
+                body = await self._led_store.get(_ref(claim))
+            except refusals.Unavailable:
+                if not self._leads():
+                    raise
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LOOK)
+            else:
+                return self._take(body)
 
     def _take(self, body: objects.Object) -> ResourceClaim:
         try:

@@ -31,6 +31,8 @@ from koordlet.scheduler.plugins.dynamic_resources import DynamicResources
 class ClusterWatch:
     """One cluster, over one store."""
 
+    alone = False
+
     def __init__(
         self,
         store: objects.Objects,

@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from koordlet.scheduler import framework
 from koordlet.scheduler.cluster.events import ActionType, ClusterEvent, changes, difference
-from koordlet.scheduler.framework import dryrun, messages, preemption, profile
+from koordlet.scheduler.framework import dryrun, messages, profile
 from koordlet.scheduler.framework.cycle import Cycle
 from koordlet.scheduler.framework.profile import Profile
 from koordlet.scheduler.framework.queue import Awake, Backoff, Queue, QueuePlace, everybody
@@ -340,8 +340,7 @@ class Core:
             message = messages.joined(failure.message, rescue.message, preemptors.AWAITED)
             return preemptors.wait_on(self, pod, message)
         self.measures.preemptions += 1
-        # Asked for each node: at no cost where nobody was promised any room.
-        promised = functools.partial(self._before, pod) if self.nominated else preemption.nobody
+        promised = self.nominated.by_row(pod, self.pod_cache.columns.rows)
         attempt = self.quotas.preempt(cycle, pod, failure, tuple(self.budgets.at(now)), promised)
         if isinstance(attempt, str) and self.fair is not None:
             attempt = self.fair.attempt(self, cycle, pod, failure, promised) or attempt

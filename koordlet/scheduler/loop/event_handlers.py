@@ -39,7 +39,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import claim_events, reservation_events
 from koordlet.scheduler.loop.agents import Agents
 from koordlet.scheduler.loop.core import Core
-from koordlet.scheduler.objects import machines, nodes, owners, storage, usage, wire
+from koordlet.scheduler.objects import machines, nodes, owners, storage, usage
 from koordlet.scheduler.objects.pods import Pod
 from koordlet.scheduler.objects.storage import Storage
 from koordlet.scheduler.objects.wire import BadObjectError, Body
@@ -105,7 +105,7 @@ class EventHandlers:
                 kinds.NODE_AVOIDANCES, node_avoidances.node_avoidance, self._avoidance
             ),
             **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
-            **{kind: self._informer(kind, _stored, self._stored) for kind in _STORAGE},
+            **{kind: self._informer(kind, storage.kept, self._stored) for kind in _STORAGE},
             kinds.RESERVATIONS: self._informer(kinds.RESERVATIONS, dict, self._reservation),
             kinds.NODE_RESOURCE_TOPOLOGIES: self._informer(
                 kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
@@ -343,14 +343,13 @@ class EventHandlers:
         self._core.wake(ClusterEvent(ActionType.OWNERS, namespace=owner.namespace), self._clock())
 
     def _stored(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
-        if old is not None and old == new:
-            return
-        if old is not None:
+        like = old is not None and new is not None and storage.is_like(old, new)
+        if old is not None and new is None:
             self._storage.drop(old)
         if new is not None:
             self._storage.add(new)
-            if new.get("kind") == kinds.VOLUME_ATTACHMENTS.name:
-                return  # it helps nobody, and is counted when somebody asks
+            if like or new.get("kind") == kinds.VOLUME_ATTACHMENTS.name:
+                return  # an attachment helps nobody, and is counted when somebody asks
         self._core.forget_views(lambda pod_class: bool(pod_class.volumes))
         self._core.wake(ClusterEvent(ActionType.STORAGE), self._clock())
 
@@ -379,19 +378,3 @@ class EventHandlers:
 
     def _measured(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._agents.measured(key[1], None if new is None else new[1])
-
-
-def _stored(body: Body) -> Body:
-    """The fields of a storage object that plugins read."""
-    storage.check(body)
-    meta = wire.mapping(body, "metadata")
-    kept = (
-        *("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp"),
-        "ownerReferences",
-    )
-    phase = wire.mapping(body, "status").get("phase")
-    return {
-        **{key: value for key, value in body.items() if key not in {"metadata", "status"}},
-        "metadata": {key: meta[key] for key in kept if key in meta},
-        **({"status": {"phase": phase}} if phase is not None else {}),
-    }

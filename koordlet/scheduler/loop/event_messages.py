@@ -12,6 +12,7 @@ from typing import Any
 
 from koordlet.kubeapi import disruption_target, kinds
 from koordlet.kubeapi.elastic_quotas import ElasticQuota
+from koordlet.model import moment
 from koordlet.model.record import dataclass
 from koordlet.scheduler.loop.outcomes import Bind, Refusal
 from koordlet.scheduler.migration.job import MigrationJob
@@ -70,8 +71,7 @@ class EventBuilder:
 
     def second(self) -> str:
         """Now, as a Time."""
-        now = dt.datetime.fromtimestamp(self.wall(), dt.UTC)
-        return now.isoformat(timespec="seconds").replace("+00:00", "Z")
+        return moment.spell(self.wall())
 
     def event(self, note: EventMessage) -> Body:
         """An object of ``events.k8s.io/v1``."""

@@ -105,7 +105,10 @@ class FairPreemption:
                         break
                     if not isinstance(limiter.may_evict(victim, CAUSE, MOVER, now), Allow):
                         continue
-                    with dryrun.joined(columns, row, promised(row)), _without(columns, victim):
+                    with (
+                        dryrun.joined(columns, row, promised.get(row, ())),
+                        _without(columns, victim),
+                    ):
                         fits = view.passes(row)
                     if fits:
                         best = much, order, row, victim

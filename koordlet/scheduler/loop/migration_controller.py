@@ -7,6 +7,7 @@ step is (``migration.flow``), who may begin (``migration.arbitration``), writing
 Rules:
 1. The state is in the objects: after a restart all goes on from there.
 2. Nothing of a job is decided while a write of it is under way, nor on what was there before it.
+   Thousands are looked at in slices; what changes meanwhile refuses the write.
 3. Who does not lead does nothing. Leftovers are deleted while jobs are watched, never while nobody
    knows which there are.
 """
@@ -39,6 +40,7 @@ from koordlet.scheduler.loop.migration_writer import (
     cause,
     mover,
 )
+from koordlet.scheduler.loop.slices import sliced
 from koordlet.scheduler.migration import flow, gang
 from koordlet.scheduler.migration import job as jobs
 from koordlet.scheduler.migration.arbitration import Arbiter, Candidate, JobBounds
@@ -194,7 +196,7 @@ class MigrationController:
         self._replacements.see(several)
         picture = self._picture()
         waiting = []
-        for job in free:
+        async for job in sliced(free):
             step = flow.step(job, picture, now.wall)
             self._replacements.name(job, step.status)
             if step.status == job.status and job.status.phase is Phase.PENDING:
@@ -267,9 +269,7 @@ class MigrationController:
         return Arbiter(settings, bounds, running, self._asks, self._forbids)
 
     def _candidate(self, job: MigrationJob) -> Candidate:
-        pod, memory = self._pod(job.pod), self._memories.of(job)
-        if pod is not None and job.pod.uid not in {"", pod.uid}:
-            pod = None
+        pod, memory = self._target(job), self._memories.of(job)
         signature = self._signature(job, pod)
         if pod is None:
             return Candidate(job=job, signature=signature)
@@ -354,10 +354,10 @@ class MigrationController:
         await self._ask(waiting)
         running = [job for job in self._active() if job.status.phase is Phase.RUNNING]
         candidates = [
-            each for each in map(self._candidate, waiting)
+            each async for each in sliced(map(self._candidate, waiting))
             if each.resident is None or self._memories.of(each.job).knows(each.resident.pod)
         ]  # fmt: skip
-        for verdict in self.arbiter(running).verdicts(candidates):
+        async for verdict in sliced(self.arbiter(running).verdicts(candidates)):
             job, old = verdict.candidate.job, verdict.candidate.job.status
             if verdict.passes:
                 self._start(job, self._writer.begin(verdict.candidate))

@@ -29,20 +29,14 @@ class MigrationLeftovers:
 
     def __init__(self, store: objects.Objects, watched: WatchedCluster) -> None:
         self._store, self._watched = store, watched
-        #: Controllers of rooms that were there: one that is not any more was deleted. Where nobody
-        #: keeps such objects, as a standalone scheduler may do without, none ever was.
-        self._seen: set[tuple[str, str, str]] = set()
 
     def room(self, name: str) -> JobReservation | None:
         """The reservation of a name; ``None``: there is none, or it cannot be read."""
         body = self._watched.sources.informers[kinds.RESERVATIONS].get(name)
         try:
-            held = None if body is None else room.read(body)
+            return None if body is None else room.read(body)
         except BadObjectError:
             return None
-        if held is not None and held.controller and self._wanted(held.controller) is not None:
-            self._seen.add(held.controller)
-        return held
 
     async def sweep(self, jobs: Mapping[str, MigrationJob], now: float) -> None:
         """Delete what nobody needs; ``jobs``: by UID."""
@@ -51,7 +45,6 @@ class MigrationLeftovers:
             for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
             if (held := self.room(name)) is not None and held.job
         ]
-        self._seen &= {held.controller for held in rooms if held.controller}
         for held in cleanup.leftovers(jobs, rooms, self._is_awaited):
             await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
         for job in cleanup.forgotten(jobs.values(), now):
@@ -88,8 +81,9 @@ class MigrationLeftovers:
             return None
         if owner := source.get(name, namespace):
             return owner.replicas
-        was = (namespace, kind, name) in self._seen and (namespace, name) not in source.rejected
-        return 0 if was else None
+        # Without a cluster pods need no object that says how many there shall be.
+        unsaid = self._watched.alone or (namespace, name) in source.rejected
+        return None if unsaid else 0
 
     async def _delete(self, ref: objects.Ref, uid: str) -> None:
         try:

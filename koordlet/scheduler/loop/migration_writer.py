@@ -54,6 +54,8 @@ class WatchedCluster(Protocol):
     disruptions: Disruptions
     sources: EventHandlers
     evictions: evictions.Evictions
+    #: There is no cluster, and nobody makes pods for controllers.
+    alone: bool
 
 
 class JobWriter:

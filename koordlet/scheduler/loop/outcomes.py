@@ -165,6 +165,14 @@ class Nominations:
             if other.priority >= priority and other.key != key and not held(other, pod)
         ]
 
+    def by_row(self, pod: Pod, rows: Mapping[str, int]) -> dict[int, list[Pod]]:
+        """The same of every node that any are nominated for; ``rows``: by the node's name."""
+        return {
+            rows[node]: before
+            for node in self._by_node
+            if node in rows and (before := self.before(pod, node))
+        }
+
 
 def _is_plain(pod: Pod) -> bool:
     """Whether class and priority say all that decides of a pod."""

@@ -134,6 +134,8 @@ class PodMoves:
         #: By UID, and the jobs that were made, by UID of their pod.
         self._traits: dict[str, PodTraits] = {}
         self._made: dict[str, str] = {}
+        #: UIDs of pods whose job may have been made: nobody answered.
+        self._unanswered: set[str] = set()
         #: What was last told of each pod.
         self.states: dict[str, Progress] = {}
         self._cordoned = False
@@ -272,9 +274,26 @@ class PodMoves:
             by=self._options.by,
             avoid_seconds=self._options.avoid_seconds,
         )
-        made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
+        try:
+            made = await self._answered(pod) or await self._store.create(
+                kinds.POD_MIGRATION_JOBS, body
+            )
+        except refusals.Unavailable:
+            self._unanswered.add(pod.uid)
+            raise
         self._made[pod.uid] = objects.text(made, "uid")
         self._note(_progress(pod, "Waiting"))
+
+    async def _answered(self, pod: Pod) -> objects.Object | None:
+        """The job of a pod whose creation got no answer; ``None``: there is none."""
+        if pod.uid not in self._unanswered:
+            return None
+        listing = await objects.collect(self._store.list(kinds.POD_MIGRATION_JOBS))
+        for body in listing.items:
+            job = jobs.read(body)
+            if job.active and job.by == self._options.by and job.pod.uid == pod.uid:
+                return body
+        return None
 
     # What is told.
 

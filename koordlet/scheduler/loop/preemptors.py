@@ -74,13 +74,10 @@ def failure(core: Core, cycle: Cycle, pod: Pod, promised: dict[int, Verdict]) ->
     alone = cycle.failure(pod, promised)
     if not core.nominated or alone.verdicts is None:
         return alone
-    rows = core.pod_cache.columns.rows
     guests = {
         row: before
-        for node in core.nominated
-        if (row := rows.get(node, -1)) in alone.verdicts
-        and row not in promised
-        and (before := core.nominated.before(pod, node))
+        for row, before in core.nominated.by_row(pod, core.pod_cache.columns.rows).items()
+        if row in alone.verdicts and row not in promised
     }
     crowded = cycle.crowded(pod, alone.verdicts, guests)
     return cycle.failure(pod, promised | crowded) if crowded else alone
@@ -138,10 +135,10 @@ def wait_on(core: Core, pod: Pod, message: str) -> Refusal:
 def give_up(core: Core, pod: Pod, message: str) -> Refusal:
     """Withdraw the nomination of a pod for which no room can be made.
 
-    One that may preempt nobody keeps it: somebody else has nominated it.
+    One that may preempt nobody keeps it: somebody else has nominated it. Its group has given it up
+    to be tried.
     """
-    if pod.preempts:
-        core.nominated.put(pod, "")
+    core.nominated.put(pod, "" if pod.preempts else pod.nominated)
     return Refusal(pod, message, node=pod.nominated)
 
 

@@ -75,9 +75,12 @@ class Reporter:
         *,
         places: held_place.HeldPlaces | None = None,
         leads: Callable[[], bool] = lambda: True,
+        wrote: Callable[[Pod, str], None] = lambda _pod, _revision: None,
     ) -> None:
         self._store, self._core, self._clock = store, core, clock
         self._places, self._leads = places, leads
+        #: Hears of the revision that a pod has with the condition that was written of it.
+        self._wrote = wrote
         self._events = events
         self._budget = EventBudget() if budget is None else budget
         self._tokens, self._filled = self._budget.burst, clock()
@@ -255,17 +258,15 @@ class Reporter:
         async def write() -> None:
             # A newer one has a lane of its own, and may be through already.
             if self._newest.get(uid) is refusal:
-                patch = objects.Strategic(body)
-                await self._store.patch(ref(refusal.pod), patch, subresource="status")
+                await self._patch(refusal.pod, body)
+                refusal.pod.stored_condition = stored_condition
 
         entry = self._core.queue.get(refusal.pod.key)
         # Else it has found a node meanwhile, or is gone.
-        waits = entry is not None and entry.pod.uid == uid
-        written = waits and await self._insist("condition", write)
+        if entry is not None and entry.pod.uid == uid:
+            await self._insist("condition", write)
         if self._newest.get(uid) is refusal:
             del self._newest[uid]
-            if written:
-                refusal.pod.stored_condition = stored_condition
 
     async def _hold(self, refusal: Refusal, places: held_place.HeldPlaces) -> None:
         """Hold the place of a preemptor first, then send its victims away."""
@@ -283,12 +284,14 @@ class Reporter:
             owner = victim.pod_class.owner
             self._victims.setdefault((victim.namespace, *owner), []).append((victim, by))
         body = self._events.disruption_target(victim, by)
-        patched = await self._insist(
-            "condition",
-            lambda: self._store.patch(ref(victim), objects.Strategic(body), subresource="status"),
-        )
+        patched = await self._insist("condition", lambda: self._patch(victim, body))
         if not (patched and await self._insist("delete", lambda: self._delete(victim))):
             self._core.spared(victim, self._clock())
+
+    async def _patch(self, pod: Pod, body: objects.Object) -> None:
+        patch = objects.Strategic(body)
+        answer = await self._store.patch(ref(pod), patch, subresource="status")
+        self._wrote(pod, objects.revision(answer))
 
     async def _delete(self, victim: Pod) -> None:
         await self._store.delete(ref(victim), uid=victim.uid)

@@ -257,7 +257,8 @@ class ReservationController:
             ref, objects.Merge({"metadata": {"annotations": note}}, info.revision)
         )
         info.revision = objects.revision(body)
-        for pod in info.owners.values():
+        # Events of these pods come meanwhile, and each counts its pod anew.
+        for pod in [*info.owners.values()]:
             if pod.uid in info.adopted:
                 marks = info.marks()
                 where = objects.Ref(kinds.PODS, pod.name, pod.namespace)

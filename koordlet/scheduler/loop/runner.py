@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from koordlet import log
-from koordlet.kubeapi import objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import nodereport
 from koordlet.model.record import dataclass
 from koordlet.scheduler.claims.allocation_state import AllocationState
@@ -86,6 +86,7 @@ class Loop:
         self._clocks = Clocks(wall=store.now) if clocks is None else clocks
         steady = self._clocks.steady
         disruption = disruption or DisruptionSettings()
+        self.alone = alone
         self.core = Core(
             profiles,
             backoff=backoff,
@@ -118,6 +119,9 @@ class Loop:
         def leads() -> bool:
             return self.leading
 
+        def wrote(pod: Pod, revision: str) -> None:
+            self.sources.informers[kinds.PODS].wrote((pod.namespace, pod.name), pod, revision)
+
         self.writers = store_writers.StoreWriters(
             store,
             self.core,
@@ -128,6 +132,7 @@ class Loop:
             steady=steady,
             wall=self._clocks.wall,
             leads=leads,
+            wrote=wrote,
             budget=budget,
         )
         self.reporter, self.evictions = self.writers.reporter, self.writers.evictions

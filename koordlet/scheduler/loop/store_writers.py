@@ -29,6 +29,7 @@ from koordlet.scheduler.loop import (
     revoke_controller,
 )
 from koordlet.scheduler.loop.core import Core
+from koordlet.scheduler.objects.pods import Pod
 
 Clock = Callable[[], float]
 
@@ -48,6 +49,7 @@ class StoreWriters:
         steady: Clock,
         wall: Clock,
         leads: Callable[[], bool],
+        wrote: Callable[[Pod, str], None],
         budget: reporter.EventBudget | None,
     ) -> None:
         self._core, self._disruptions = core, disruptions
@@ -57,7 +59,14 @@ class StoreWriters:
             store, core, lambda: limiter.settings.preemption.hold_place
         )
         self.reporter = reporter.Reporter(
-            store, core, steady, events, budget, places=self.held_places, leads=leads
+            store,
+            core,
+            steady,
+            events,
+            budget,
+            places=self.held_places,
+            leads=leads,
+            wrote=wrote,
         )
         self.claim_writer = claim_writer.ClaimWriter(
             store,

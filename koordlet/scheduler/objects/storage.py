@@ -166,6 +166,28 @@ def check(body: Body) -> None:
     _read(body)
 
 
+def kept(body: Body) -> Body:
+    """What of an object is read, or written by; ``BadObjectError`` as in ``check``."""
+    check(body)
+    meta = wire.mapping(body, "metadata")
+    names = (
+        *("name", "namespace", "uid", "labels", "annotations", "deletionTimestamp"),
+        *("ownerReferences", "resourceVersion"),
+    )
+    phase = wire.mapping(body, "status").get("phase")
+    return {
+        **{key: value for key, value in body.items() if key not in {"metadata", "status"}},
+        "metadata": {name: meta[name] for name in names if name in meta},
+        **({"status": {"phase": phase}} if phase is not None else {}),
+    }
+
+
+def is_like(old: Body, new: Body) -> bool:
+    """Whether nothing that is read has changed: an object's revision is only written by."""
+    before, after = ({**body["metadata"], "resourceVersion": ""} for body in (old, new))
+    return {**old, "metadata": before} == {**new, "metadata": after}
+
+
 def check_inline(volume: Body) -> None:
     """The same for a volume in a pod."""
     _named(volume, {"persistentVolumeClaim": ("claimName",)})

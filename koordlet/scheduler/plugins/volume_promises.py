@@ -4,7 +4,8 @@ Covers: what is written of a promise, what of it is outstanding, when it has fai
 choosing volumes (``volume_binding``), binding a claim (the volume controller does).
 
 Rules:
-1. A claim is bound when it has a volume and the volume controller has marked it.
+1. A claim is bound when it has a volume and the volume controller has marked it. Each write names
+   the revision of its object: a volume that is another claim's by now stays so.
 2. A provisioner that fails takes the selected node off its claim; whoever empties a volume's
    ``claimRef`` gives it to somebody else. Either ends the promise. For ``_ECHO`` seconds after the
    write it may only be that our own write has not come back.
@@ -43,7 +44,7 @@ class VolumePromise:
     def patches(self, storage: Storage) -> Sequence[Patch]:
         """Writes after which the volume controller, or a provisioner, does the rest."""
         return [
-            _volume_patch(volume, key, storage) if volume else _claim_patch(key, self.node)
+            _volume_patch(volume, key, storage) if volume else _claim_patch(key, self.node, storage)
             for key, volume in self.volumes.items()
         ]
 
@@ -102,9 +103,10 @@ def _withdrawal(storage: Storage, claim: Body, volume: str, node: str) -> str:
     return f'provisioning failed for PVC "{wire.text(meta, "name")}"'
 
 
-def _claim_patch(key: tuple[str, str], node: str) -> Patch:
+def _claim_patch(key: tuple[str, str], node: str, storage: Storage) -> Patch:
     ref = objects.Ref(kinds.PERSISTENT_VOLUME_CLAIMS, key[1], key[0])
-    return ref, {"metadata": {"annotations": {SELECTED: node}}}
+    known = storage.claims.get(key, {})
+    return ref, {"metadata": {**_revised(known), "annotations": {SELECTED: node}}}
 
 
 def _volume_patch(volume: str, key: tuple[str, str], storage: Storage) -> Patch:
@@ -112,4 +114,11 @@ def _volume_patch(volume: str, key: tuple[str, str], storage: Storage) -> Patch:
     whose = {"namespace": key[0], "name": key[1], "uid": wire.text(meta, "uid")}
     kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
     ref = objects.Ref(kinds.PERSISTENT_VOLUMES, volume)
-    return ref, {"spec": {"claimRef": {**kind, **whose}}}
+    known = storage.volumes.get(volume, {})
+    return ref, {"metadata": _revised(known), "spec": {"claimRef": {**kind, **whose}}}
+
+
+def _revised(body: Body) -> Body:
+    """The revision that was decided on: what somebody wrote since then ends the promise."""
+    revision = objects.revision(body)
+    return {"resourceVersion": revision} if revision else {}

@@ -22,6 +22,7 @@ _FIELDS: Mapping[str, shapes.Field] = {
     "topology_manager_policy": ("topologyManagerPolicy", shapes.text),
     "topology_manager_scope": ("topologyManagerScope", shapes.text),
     "cgroup_root": ("cgroupRoot", shapes.text),
+    "feature_gates": ("featureGates", shapes.table(shapes.boolean)),
     "reserved_cpus": ("reservedSystemCPUs", shapes.cpus),
     "system_reserved": ("systemReserved", pod_annotations.amounts),
     "kube_reserved": ("kubeReserved", pod_annotations.amounts),

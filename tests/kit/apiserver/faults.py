@@ -15,8 +15,9 @@ class Manner(enum.Enum):
 
     #: It is answered with the fault's status, headers and body.
     ANSWER = "answer"
-    #: The connection is reset without an answer.
+    #: The connection is reset without an answer, before anything is done, and after all is.
     RESET = "reset"
+    CUT = "cut"
     #: The head is sent, then half of the answer, then nothing any more.
     STALL = "stall"
     #: The head is sent, then half of the answer, then the connection is cut.

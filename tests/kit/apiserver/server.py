@@ -199,6 +199,9 @@ class _Client:
         fault = self._server.faults.next(request.method, request.path, watch=watch)
         if fault is not None and fault.manner is faults.Manner.HOLD:
             await self._server.go_on.wait()
+        elif fault is not None and fault.manner is faults.Manner.CUT:
+            await self._server.api.answer(request)
+            raise ConnectionResetError
         elif fault is not None and await self._fail(fault):
             return
         if not self._server.known(headers, self._writer.get_extra_info("peercert")):

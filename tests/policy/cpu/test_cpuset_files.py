@@ -22,6 +22,21 @@ def test_a_group_above_that_leaves_fewer_cpus() -> None:
     assert (sets(made), said(made)) == ({"a/w": "0-3"}, [("CPUSetNotApplied", "t/b/w")])
 
 
+def test_cpus_that_are_held_alone_and_lost_are_told() -> None:
+    """Nobody else has them: the pool is smaller by each, and the workload has not got it either."""
+    pods = [workload("a/w", Qos.LSR, "2-5"), workload("b", Qos.LSE, "6-7"), workload("a/s")]
+    groups = [group("", "0-7"), group("b", "0-7"), *(group(p, "0-3") for p in ("a", "a/w", "a/s"))]
+    made = decided(moments.moment(EIGHT, pods, groups=groups))
+
+    assert sets(made) == {"a/w": "2-3", "a/s": "0-1", "b": "6-7"}
+    (condition,) = made.conditions
+    assert (condition.type, condition.subject) == ("CPUSetTooNarrow", "t/a/w")
+    assert condition.message == (
+        "runs on CPUs 2-3 of 2-5, which it holds alone: its parent cgroup has only 0-3;"
+        " widen that cgroup, or name CPUs that it has"
+    )
+
+
 def test_two_workloads_of_one_group() -> None:
     """A group has one owner: the second workload that names it is told."""
     pods = [workload("a", group="g"), workload("b", Qos.BE, group="g")]

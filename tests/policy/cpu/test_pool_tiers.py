@@ -93,6 +93,27 @@ def test_a_kubelet_is_unknown_only_where_it_runs_somebody() -> None:
     assert not pool_tiers.only_leaves(replace(now, layout=cgroup.Layout(hierarchies=())))
 
 
+@pytest.mark.parametrize(
+    ("gate", "milli", "awaits"),
+    [(True, 2000, True), (True, 2500, False), (False, 2000, False), (None, 2000, False)],
+)
+def test_whole_cpus_of_a_pod_are_awaited_where_the_kubelet_may_hold_them(
+    gate: bool | None, milli: int, *, awaits: bool
+) -> None:
+    """Its containers ask for none themselves."""
+    gates = {} if gate is None else {"PodLevelResourceManagers": gate}
+    known = kubelet.Configuration(cpu_manager_policy="static", feature_gates=gates)
+    workload = moments.workload(
+        "g",
+        group="kubepods/podg",
+        kube_qos=qos.KubeQos.GUARANTEED,
+        containers=(pod.Container(name="main"),),
+        own_requests={"cpu": milli},
+    )
+    now = moment(kubelet=kubelet.Kubelet(configuration=known))
+    assert pool_tiers.awaits_kubelet(now, replace(workload, raw_qos=None)) is awaits
+
+
 def test_each_tier_gets_its_pool() -> None:
     """And what workloads in it need beyond that; only best-effort's protects others."""
     several = [wanted(LS, "0-3"), wanted(BE, "4")]
@@ -140,6 +161,35 @@ def test_a_tier_in_which_somebody_may_run_anywhere_stays_wide(more: dict[str, An
     assert tier(**lost) == {BESTEFFORT: "0-7"}
     assert tier(wishes={BESTEFFORT: "7:0-7"}) == {BESTEFFORT: "0-7"}
     assert tier(layout=moments.V2, **lost) == {}
+
+
+@pytest.mark.parametrize(
+    ("root", "more", "most"),
+    [
+        ("0-7", {}, "0-7"),
+        ("0-3", {}, "0-3"),
+        ("0-3", {"sets": "0-5"}, "0-5"),
+        # Empty before koordlet: it lived on the set around it.
+        ("0-3", {"sets": ""}, "0-7"),
+        # v1: hotplug made it narrow, before the journal or since.
+        ("0-3", {"wish": "0-6"}, "0-6"),
+        ("0-3", {"sets": "0-3", "wish": "0-6"}, "0-6"),
+        ("0-3", {"went_offline": "7"}, "0-3,7"),
+        ("0-3", {"layout": moments.V2, "went_offline": "7"}, "0-3"),
+    ],
+)
+def test_pods_stay_where_all_of_them_were_kept(root: str, more: dict[str, Any], most: str) -> None:
+    """The set of the group of all pods is cut to what it had before koordlet."""
+    now = moment(more.get("layout", moments.V1), sets={ROOT: root})
+    if "sets" in more:
+        now = replace(now, sets={ROOT: cpuset.CPUSet.parse(more["sets"])})
+    now = replace(now, went_offline=cpuset.CPUSet.parse(more.get("went_offline", "")))
+    inode = now.groups[ROOT].inode
+    wishes = wishes_of({ROOT: f"{inode}:{more['wish']}"} if "wish" in more else {})
+
+    assert str(pool_tiers.confined(now, ROOT, wishes)) == most
+    pools = {**POOLS, qos.KubeQos.GUARANTEED: EIGHT.online}
+    assert sets(pool_tiers.narrowed(now, pools, [wanted(BE, "4")], wishes))[ROOT] == most
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,12 @@ def test_a_pod_that_cannot_be_read_is_an_error(part: str) -> None:
     """Nobody knows whether it is protected, so it is not looked at."""
     with pytest.raises(BadObjectError, match=part):
         traits.decode({**pod("p", "n1"), part: ["nonsense"]})
+
+
+@pytest.mark.parametrize(
+    ("phase", "ended"),
+    [("Succeeded", True), ("Failed", True), ("Running", False), ("Pending", False), ("", False)],
+)
+def test_a_pod_has_ended_in_two_phases(phase: str, *, ended: bool) -> None:
+    """Whatever its containers are: an evictor goes round its limits for it."""
+    assert traits.decode(pod("p", "n1", status={"phase": phase})).ended is ended

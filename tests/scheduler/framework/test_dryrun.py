@@ -40,7 +40,7 @@ def _hold(scheduling: cycle.Cycle, pod: Pod, budgets: list[disruption.Disruption
             return 0
         runs = dryrun.DryRuns(columns, view, pod, protection, scheduling.dry_runs)
         for row in columns.rows.values():
-            mine = runs.at(row)
+            (mine,) = runs.each([row], {})
             plain = dryrun.in_columns(columns, view, pod, row, protection)
             assert _compared(mine) == _compared(plain), (pod.key, row)
             candidates += isinstance(mine, dryrun.Candidate)
@@ -117,7 +117,7 @@ class Small(NamedTuple):
         protection = disruption.Protection(budgets)
         with self.scheduling.sight(pod) as view:
             runs = dryrun.DryRuns(columns, view, pod, protection, self.scheduling.dry_runs)
-            verdict = runs.at(0, guests)
+            (verdict,) = runs.each([0], {0: guests})
         return [victim.removeprefix("default/") for victim in _compared(verdict).victims]
 
 
@@ -215,7 +215,7 @@ def test_of_equal_pods_the_one_goes_whose_workload_was_disrupted_least() -> None
         protection = disruption.Protection(())
         with scheduling.sight(pod) as view:
             runs = dryrun.DryRuns(loaded.columns, view, pod, protection, scheduling.dry_runs)
-            by_sums = runs.at(0)
+            (by_sums,) = runs.each([0], {})
             by_filters = dryrun.in_columns(
                 *(loaded.columns, view, pod, 0, protection), disrupted=disrupted
             )

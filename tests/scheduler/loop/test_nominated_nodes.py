@@ -24,6 +24,25 @@ def test_a_pod_that_preempts_nobody_keeps_the_place_that_it_was_nominated_for() 
         assert cluster.core.nominated.node(cluster.pods[name]) == place
 
 
+def test_who_preempts_nobody_keeps_the_place_that_its_group_gave_up_to_be_tried() -> None:
+    """It is tried with its group, and alone where it finds no room."""
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("low", on="n", cpu="4")
+    status = {"nominatedNodeName": "n"}
+    cluster.pod("never", cpu="4", priority=9, status=status, preemptionPolicy="Never")
+    cluster.settle()
+    core, never = cluster.core, cluster.pods["never"]
+    assert core.nominated.node(never) == "n"
+
+    core.nominated.drop(never.key)
+    entry = core.queue.get(never.key)
+    assert entry is not None
+    assert isinstance(core.attempt(entry.pod, cluster.now), Refusal)
+    assert core.nominated.node(never) == "n"
+    assert not any(core.nominated.withdrawn.values())
+
+
 def test_who_waits_for_victims_keeps_the_place_that_its_group_gave_up_to_be_tried() -> None:
     """Else somebody of the group gets it each time, and the room that is withdrawn wakes it."""
     cluster = Cluster()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from koordlet.kube import addresses
 from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.model import errors
 from koordlet.scheduler.disruption.settings import DisruptionSettings
@@ -17,6 +18,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import pod_moves
 from koordlet.scheduler.migration import job as jobs
 from tests.kit import deadline, schedulers
+from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.migration_scene import JOBS
 from tests.kit.schedulers import OWNER, READY, both
 
@@ -138,6 +140,23 @@ def test_a_drain_empties_the_node_room_first_and_leaves_nothing_behind(
             await cluster.comes(([], [], True))
             assert await pod_moves.undo(cluster.world.client, "n1") == 0
             assert (await cluster.left())[2] is False
+
+    schedulers.run(body())
+
+
+def test_a_job_whose_creation_got_no_answer_is_gone_on_with(ram: Path) -> None:
+    """A second one for the same pod would be refused, and the drain would seem to have failed."""
+
+    async def body() -> None:
+        async with moving(ram, over_http=True, pods=1) as cluster:
+            serving = cluster.world.serving
+            assert serving is not None
+            path = addresses.collection(JOBS, "")
+            cut = serving.faults.add(Fault(Manner.CUT, method="POST", path=path))
+            assert await cluster.moves().run() is True
+            assert cut.times == 0
+            listing = await objects.collect(cluster.world.store.list(JOBS))
+            assert [jobs.read(each).status.phase for each in listing.items] == ["Succeeded"]
 
     schedulers.run(body())
 

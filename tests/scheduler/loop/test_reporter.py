@@ -13,6 +13,7 @@ from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import event_messages, reporter
 from koordlet.scheduler.loop.core import Core
 from koordlet.scheduler.loop.outcomes import Refusal
+from koordlet.scheduler.objects.pods import Pod
 from tests.kit import clusters, deadline
 
 NAME = "default-scheduler"
@@ -146,6 +147,57 @@ def test_a_condition_that_is_tried_again_does_not_replace_a_newer_one() -> None:
     assert [condition["message"] for condition in store.conditions] == ["no room"]
 
 
+class BusyStore(ListeningStore):
+    """A store whose answers have a revision; ``meanwhile`` happens while it is asked."""
+
+    meanwhile: Callable[[], None] = staticmethod(lambda: None)
+
+    async def patch(self, ref: objects.Ref, patch: Any, **more: Any) -> objects.Object:
+        await super().patch(ref, patch, **more)
+        self.meanwhile()
+        return {"metadata": {"name": ref.name, "resourceVersion": str(len(self.conditions))}}
+
+
+def test_whoever_holds_a_pod_hears_of_the_revision_of_its_condition() -> None:
+    """That of the preemptor, and that of its victim; the event of neither is news."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
+    core.pod(None, pod, 0.0)
+    victim = core.decoder.decode(clusters.pod("v", on="n", meta={"uid": "u"}), 0)
+    notes: list[tuple[Pod, str]] = []
+    store: Any = BusyStore()
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    reporting = reporter.Reporter(
+        store,
+        core,
+        lambda: 0.0,
+        events,
+        wrote=lambda held, revision: notes.append((held, revision)),
+    )
+    asyncio.run(_all_written(reporting, Refusal(pod, "no room", node="n", victims=(victim,))))
+
+    assert sorted((held.name, revision) for held, revision in notes) == [("p", "2"), ("v", "1")]
+    assert {id(held) for held, _ in notes} == {id(pod), id(victim)}
+    assert pod.stored_condition == ("Unschedulable", "no room", "n", 0)
+
+
+def test_what_was_stored_before_the_last_condition_is_written_again() -> None:
+    """While the last one was written the pod was refused as before; and once more after it."""
+    core = Core({NAME: profile.default(NAME)})
+    pod = core.decoder.decode(clusters.pod("p", meta={"uid": "u"}), 0)
+    pod.stored_condition = "Unschedulable", "as before", "", 0
+    core.pod(None, pod, 0.0)
+    store: Any = BusyStore()
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    reporting = reporter.Reporter(store, core, lambda: 0.0, events)
+    as_before = Refusal(pod, "as before")
+    store.meanwhile = lambda: reporting.refused(as_before)
+    asyncio.run(_all_written(reporting, Refusal(pod, "otherwise")))
+    asyncio.run(_all_written(reporting, as_before))
+
+    assert [each["message"] for each in store.conditions] == ["otherwise", "as before"]
+
+
 async def _reported(
     core: Core,
     store: Any,
@@ -155,6 +207,10 @@ async def _reported(
 ) -> None:
     events = event_messages.EventBuilder("test", lambda: 0.0)
     reporting = reporter.Reporter(store, core, lambda: 0.0, events, budget, leads=leads)
+    await _all_written(reporting, refusal)
+
+
+async def _all_written(reporting: reporter.Reporter, refusal: Refusal) -> None:
     reporting.refused(refusal)
     working = asyncio.ensure_future(reporting.run())
     await deadline.comes(lambda: reporting.idle)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from koordlet.kubeapi import objects, refusals
+from koordlet.kubeapi import kinds, objects, refusals
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import event_messages, reservation_controller, reservation_events
 from koordlet.scheduler.loop.core import Core
@@ -24,6 +24,7 @@ from tests.kit import clusters, deadline, reservations
 #: Long after every backoff of the queue.
 LATER = 1000.0
 RESERVED = reservations.reservation("r", cpu="4", unschedulable=False)
+ADOPTING = reservations.reservation("r", cpu="4", unschedulable=False, preAllocation=True)
 
 
 class LosingStore:
@@ -209,6 +210,49 @@ def test_a_broken_edit_of_a_reservation_is_answered_against_its_own_revision(cor
     store = looked_at(core)
 
     assert len(store.taken) == 1
+
+
+class ListenedStore:
+    """A store that shows the pod that is adopted, as it was and as it is now, before it answers."""
+
+    def __init__(self, core: Core, pod: dict[str, Any]) -> None:
+        self._core, self._pod = core, pod
+
+    async def get(self, _ref: objects.Ref) -> objects.Object:
+        return ADOPTING
+
+    async def patch(self, ref: objects.Ref, patch: Any, **_: Any) -> objects.Object:
+        if ref.kind is kinds.PODS:
+            marked = {**self._pod["metadata"], **patch.body["metadata"]}
+            for body in (self._pod, {**self._pod, "metadata": marked}):
+                self._core.pod(None, self._core.decoder.decode(body, 0), 0.0)
+        return {}
+
+    async def create(self, *_: Any, **__: Any) -> objects.Object:
+        return {}
+
+
+def test_a_pod_that_is_adopted_is_counted_anew_while_it_is_told(core: Core) -> None:
+    """An older event takes it out of the owners, and that of the answer puts it back."""
+    pod = clusters.pod("old", on="n", cpu="4", labels={"app": "web"}, meta={"uid": "old"})
+    core.pod(None, core.decoder.decode(pod, 0), 0.0)
+    reservation_events.changed(core, None, ADOPTING, 0.0)
+    hold = core.step(0.0)
+    assert isinstance(hold, Hold)
+    events = event_messages.EventBuilder("test", lambda: 0.0)
+    store: Any = ListenedStore(core, pod)
+
+    async def body() -> None:
+        controller = reservation_controller.ReservationController(store, core, lambda: 0.0, events)
+        controller.submit(hold)
+        working = asyncio.ensure_future(controller.run())
+        await deadline.comes(lambda: working.done() or written(core))
+        working.cancel()
+        await working
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(body())
+    assert written(core)
 
 
 class SlowStore:

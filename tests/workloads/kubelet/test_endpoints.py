@@ -137,6 +137,14 @@ def test_the_configuration() -> None:
     assert configuration.problems == ()
 
 
+@pytest.mark.parametrize(
+    ("gates", "read"), [(None, {}), ({"A": True, "B": False}, {"A": True, "B": False})]
+)
+def test_gates_that_are_set(gates: dict[str, bool] | None, read: dict[str, bool]) -> None:
+    """Files and flags together; most kubelets have none."""
+    assert configz.decode({"kubeletconfig": {"featureGates": gates}}).feature_gates == read
+
+
 @pytest.mark.parametrize("body", [{}, [], None, {"kubeletconfig": 3}])
 def test_what_is_no_configuration_is_refused(body: object) -> None:
     """Its defaults would be a guess."""
