@@ -27,6 +27,10 @@ koordlet check quotas.yaml --strict    each mistake of these quotas, its place a
 """
 #: Unmanaged containers that are listed one by one.
 _SHOWN = 10
+_ISOLATED = (
+    "isolated      {}: not balanced by the kernel (isolcpus); out of the pools where the rest is"
+    " enough for latency-sensitive work, for LSE and LSR workloads that name them"
+)
 _MISTAKE = "object path message fix warning"
 _OPTIONS = {
     "--pods FILE": "pods of a cluster, as kubectl prints them: how"
@@ -50,12 +54,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.output(parser, ("table", "json"))
     options.declare(parser, _OPTIONS)
     options.cgroup_root(parser)
-
-
-_ISOLATED = (
-    "isolated      {}: not balanced by the kernel (isolcpus); out of the pools where the rest is"
-    " enough for latency-sensitive work, for LSE and LSR workloads that name them"
-)
 
 
 def run(args: argparse.Namespace) -> int:

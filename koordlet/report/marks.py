@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from koordlet.model import action, best_effort, result
 from koordlet.model.record import dataclass
@@ -79,27 +80,9 @@ class Marks:
         marks = itertools.chain.from_iterable(ends)
         return sorted(marks, key=lambda mark: mark.number, reverse=True)[:number]
 
-    def _add(
-        self,
-        kind: str,
-        at: float,
-        policy: str,
-        text: str,
-        *,
-        reason: str = "",
-        subject: str = "",
-        count: int = 1,
-    ) -> None:
-        mark = Mark(
-            number=next(self._numbers),
-            at=at,
-            kind=kind,
-            policy=policy,
-            text=text,
-            reason=reason,
-            subject=subject,
-            count=count,
-        )
+    def _add(self, kind: str, at: float, policy: str, text: str, **more: Any) -> None:
+        number = next(self._numbers)
+        mark = Mark(number=number, at=at, kind=kind, policy=policy, text=text, **more)
         self._kept[kind].append(mark)
 
     def _writes(self, now: view.ReportView, at: float) -> None:
@@ -170,19 +153,13 @@ class Marks:
 def _done(results: tuple[result.Result, ...]) -> dict[str, list[result.Result]]:
     """The steps that changed something, by policy; evictions are counted elsewhere."""
     by_policy: dict[str, list[result.Result]] = {}
-    for outcome in _changes(results):
-        if outcome.step is not None:
-            by_policy.setdefault(outcome.step.action.policy, []).append(outcome)
-    return by_policy
-
-
-def _changes(results: tuple[result.Result, ...]) -> Iterator[result.Result]:
     for outcome in results:
         step = outcome.step
         if step is None or step.interim or isinstance(step.action, action.Evict):
             continue
         if outcome.verdict is result.Verdict.DONE:
-            yield outcome
+            by_policy.setdefault(step.action.policy, []).append(outcome)
+    return by_policy
 
 
 def _moved(before: best_effort.Limit | None, limit: best_effort.Limit | None, cpus: int) -> bool:

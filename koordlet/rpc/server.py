@@ -65,7 +65,6 @@ class RpcServer:
         *,
         limits: bounds.CallLimits | None = None,
         remote: RemoteListener | None = None,
-        users: Sequence[int] = (),
         speaks: speakers.Speakers = speakers.NAMED,
     ) -> None:
         self._path = path
@@ -77,8 +76,8 @@ class RpcServer:
             rate=self._limits.calls_per_second,
             burst=self._limits.calls_burst,
         )
-        #: Root and whoever we are; more where the operator says so.
-        self._peers = unix_socket.Peers(path, {0, os.geteuid(), *users})
+        #: Root and whoever we are.
+        self._peers = unix_socket.Peers(path, {0, os.geteuid()})
         self._guard = guard.ConnectionGuard(self._access, self._peers, speaks)
         self._server: grpc.aio.Server | None = None
         self._health = health.aio.HealthServicer()

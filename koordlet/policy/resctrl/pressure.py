@@ -39,7 +39,7 @@ class Traffic:
         return 100.0 * self.best_effort / self.total if self.total > 0 else 0.0
 
 
-def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Traffic, ...]:
+def traffic(usage: Iterable[resctrl.Usage]) -> tuple[Traffic, ...]:
     """Memory traffic of each domain, as far as it is known.
 
     A control group's counters are the sum of its own tasks and of all its monitoring groups
@@ -50,7 +50,7 @@ def traffic(usage: Iterable[resctrl.Usage], best_effort: str = "BE") -> tuple[Tr
         if reading.total_rate is None or "mon_groups" in reading.group.split("/"):
             continue
         theirs, whole = totals.get(reading.domain, (0.0, 0.0))
-        noisy = reading.total_rate if reading.group == best_effort else 0.0
+        noisy = reading.total_rate if reading.group == "BE" else 0.0
         totals[reading.domain] = (theirs + noisy, whole + reading.total_rate)
     return tuple(Traffic(domain, *rates) for domain, rates in sorted(totals.items()))
 

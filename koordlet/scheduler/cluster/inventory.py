@@ -140,10 +140,7 @@ class Cluster:
     def each(self, bodies: Iterable[Body], add: Callable[[Body], None]) -> None:
         """Take objects in; a warning names each that cannot be read."""
         for body in bodies:
-            try:
-                add(body)
-            except BadObjectError as error:
-                self.warnings.append(f"{name_of(body)} is ignored: {error}")
+            _guarded(body, self.warnings, add)
 
 
 def name_of(body: Body) -> str:

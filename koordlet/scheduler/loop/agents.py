@@ -60,10 +60,8 @@ class Agents:
         profiles: Mapping[str, profile.Profile],
         steady: Callable[[], float],
         wall: Callable[[], float],
-        silence: float = SILENCE,
     ) -> None:
         self._core, self._steady, self._wall = core, steady, wall
-        self._silence = silence
         #: What plugins see.
         self.machines: dict[str, Machine] = {}
         self.usages: dict[str, NodeUsage] = {}
@@ -135,10 +133,10 @@ class Agents:
         if now < self._next:
             return
         self._next = now + _LOOK
-        edge = now - self._silence
+        edge = now - SILENCE
         for name in [name for name, record in self._records.items() if record.heard < edge]:
             del self._records[name]
-            log.get().warning("scheduler.agent_silent", node=name, seconds=self._silence)
+            log.get().warning("scheduler.agent_silent", node=name, seconds=SILENCE)
             self._derive(name)
 
     def expire(self, seconds: float) -> None:

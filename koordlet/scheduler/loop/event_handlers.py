@@ -63,6 +63,11 @@ _STORAGE = (
 _LIVING = selectors.Selector(fields="status.phase!=Succeeded,status.phase!=Failed")
 _LOOK = 0.1
 
+#: Takes a change of an object: its key, what was kept of it, and what is.
+_Changed = Callable[[informer.Key, Any, Any], None]
+#: What is kept of an object of a kind, and who takes its changes.
+_Row = tuple[Callable[[Body], Any], _Changed]
+
 
 class EventHandlers:
     """An informer for each kind."""
@@ -86,40 +91,31 @@ class EventHandlers:
         self._owners, self._storage = owners.PodOwners(), Storage()
         self._positions = 0
         self._equip(profiles)
-        self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
-            kinds.NAMESPACES: self._informer(
-                kinds.NAMESPACES, inventory.namespace, self._namespace
-            ),
-            kinds.PRIORITY_CLASSES: self._informer(
-                kinds.PRIORITY_CLASSES, inventory.priority, self._priority
-            ),
-            kinds.POD_DISRUPTION_BUDGETS: self._informer(
-                kinds.POD_DISRUPTION_BUDGETS, inventory.budget, self._budget
-            ),
-            kinds.DISRUPTION_RATES: self._informer(
-                kinds.DISRUPTION_RATES,
+        #: Of kinds of which not all objects are asked for.
+        self._selectors = {kinds.PODS: _LIVING}
+        rows: dict[kinds.Kind, _Row] = {
+            kinds.NAMESPACES: (inventory.namespace, self._namespace),
+            kinds.PRIORITY_CLASSES: (inventory.priority, self._priority),
+            kinds.POD_DISRUPTION_BUDGETS: (inventory.budget, self._budget),
+            kinds.DISRUPTION_RATES: (
                 disruption_rates.disruption_rate,
                 lambda _key, old, new: disruptions.rate(old, new),
             ),
-            kinds.NODE_AVOIDANCES: self._informer(
-                kinds.NODE_AVOIDANCES, node_avoidances.node_avoidance, self._avoidance
-            ),
-            **{kind: self._informer(kind, owners.decode, self._owner) for kind in _OWNERS},
-            **{kind: self._informer(kind, storage.kept, self._stored) for kind in _STORAGE},
-            kinds.RESERVATIONS: self._informer(kinds.RESERVATIONS, dict, self._reservation),
-            kinds.NODE_RESOURCE_TOPOLOGIES: self._informer(
-                kinds.NODE_RESOURCE_TOPOLOGIES, machines.decode, self._described
-            ),
-            kinds.NODE_METRICS: self._informer(kinds.NODE_METRICS, usage.decode, self._measured),
+            kinds.NODE_AVOIDANCES: (node_avoidances.node_avoidance, self._avoidance),
+            **dict.fromkeys(_OWNERS, (owners.decode, self._owner)),
+            **dict.fromkeys(_STORAGE, (storage.kept, self._stored)),
+            kinds.RESERVATIONS: (dict, self._reservation),
+            kinds.NODE_RESOURCE_TOPOLOGIES: (machines.decode, self._described),
+            kinds.NODE_METRICS: (usage.decode, self._measured),
             **self._shared(profiles),
-            **{
-                kind: self._informer(kind, read, changed)
-                for kind, (read, changed) in self._claims.kinds(profiles).items()
-            },
+            **self._claims.kinds(profiles),
             **self._bounding(),
             **self._ganging(profiles),
-            kinds.NODES: self._informer(kinds.NODES, nodes.NodeDecoder().decode, self._node),
-            kinds.PODS: self._informer(kinds.PODS, self._decoded, self._pod, _LIVING),
+            kinds.NODES: (nodes.NodeDecoder().decode, self._node),
+            kinds.PODS: (self._decoded, self._pod),
+        }
+        self.informers: dict[kinds.Kind, informer.Informer[Any]] = {
+            kind: self._informer(kind, *row) for kind, row in rows.items()
         }
 
     def _equip(self, profiles: Mapping[str, profile.Profile]) -> None:
@@ -131,67 +127,62 @@ class EventHandlers:
             elif isinstance(plugin, NodeAvoidance):
                 plugin.book = self._disruptions.avoidances
 
-    def _shared(
-        self, profiles: Mapping[str, profile.Profile]
-    ) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informer of Devices, where a plugin allocates them, and of templates."""
+    def _shared(self, profiles: Mapping[str, profile.Profile]) -> dict[kinds.Kind, _Row]:
+        """Devices, where a plugin allocates them, and templates."""
         self._device_plugins = profile.plugins(profiles, DeviceShare)
         if not self._device_plugins:
             return {}
-        made = {kinds.DEVICES: self._informer(kinds.DEVICES, devices.decode, self._furnished)}
+        rows: dict[kinds.Kind, _Row] = {kinds.DEVICES: (devices.decode, self._furnished)}
         names = {plugin.templates.name for plugin in self._device_plugins if plugin.templates.named}
         if names:
             # One ConfigMap is all that is asked for where one has it.
             only = f"metadata.name={names.pop()}" if len(names) == 1 else ""
-            where = selectors.Selector(fields=only)
-            made[kinds.CONFIG_MAPS] = self._informer(
-                kinds.CONFIG_MAPS, gpu_templates.decode, self._templates, where
-            )
-        return made
+            self._selectors[kinds.CONFIG_MAPS] = selectors.Selector(fields=only)
+            rows[kinds.CONFIG_MAPS] = (gpu_templates.decode, self._templates)
+        return rows
 
-    def _ganging(
-        self, profiles: Mapping[str, profile.Profile]
-    ) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informers of PodGroups and the network, where a profile has the plugin."""
-        peers, native = (profile.plugins(profiles, each) for each in (Coscheduling, GangScheduling))
-        network = kinds.CLUSTER_NETWORK_TOPOLOGIES
-        return {
-            kind: self._informer(kind, convert, changed)
-            for kind, convert, changed, used in (
-                (kinds.POD_GROUPS, pod_groups.pod_group, self._pod_group, peers),
-                (kinds.NATIVE_POD_GROUPS, pod_groups.pod_group, self._pod_group, native),
-                (network, network_topology.network_topology, self._network, peers),
-            )
-            if used
-        }
+    def _ganging(self, profiles: Mapping[str, profile.Profile]) -> dict[kinds.Kind, _Row]:
+        """PodGroups and the network, where a profile has the plugin."""
+        rows: dict[kinds.Kind, _Row] = {}
+        gangs = self._core.gangs
+        pod_group: _Row = (
+            pod_groups.pod_group,
+            _put_or_drop(gangs.put_pod_group, lambda old: gangs.drop_pod_group(old.key)),
+        )
+        if peers := profile.plugins(profiles, Coscheduling):
+            rows[kinds.POD_GROUPS] = pod_group
+        if profile.plugins(profiles, GangScheduling):
+            rows[kinds.NATIVE_POD_GROUPS] = pod_group
+        if peers:
+            network = kinds.CLUSTER_NETWORK_TOPOLOGIES
+            rows[network] = (network_topology.network_topology, self._network)
+        return rows
 
-    def _bounding(self) -> dict[kinds.Kind, informer.Informer[Any]]:
-        """The informers of quotas and their profiles, unless their keys are ignored."""
+    def _bounding(self) -> dict[kinds.Kind, _Row]:
+        """Quotas and their profiles, unless their keys are ignored."""
         if self._core.decoder.judge.ignores_keys:
             return {}
-        profiles = kinds.ELASTIC_QUOTA_PROFILES
-        quotas = {
-            kind: functools.partial(elastic_quotas.elastic_quota, kind=kind)
-            for kind in self._core.quotas.quota_kinds
-        }
+        quotas = self._core.quotas
+        changed = _put_or_drop(quotas.put_quota, quotas.drop_quota)
         return {
-            **{kind: self._informer(kind, read, self._quota) for kind, read in quotas.items()},
-            profiles: self._informer(
-                profiles, elastic_quotas.elastic_quota_profile, self._quota_profile
+            **{
+                kind: (functools.partial(elastic_quotas.elastic_quota, kind=kind), changed)
+                for kind in quotas.quota_kinds
+            },
+            kinds.ELASTIC_QUOTA_PROFILES: (
+                elastic_quotas.elastic_quota_profile,
+                _put_or_drop(quotas.put_profile, quotas.drop_profile),
             ),
         }
 
     def _informer(
-        self,
-        kind: kinds.Kind,
-        convert: Callable[[Body], Any],
-        changed: Callable[[informer.Key, Any, Any], None],
-        selector: selectors.Selector = selectors.EVERYTHING,
+        self, kind: kinds.Kind, convert: Callable[[Body], Any], changed: _Changed
     ) -> informer.Informer[Any]:
         def notify(key: informer.Key, old: Any, new: Any) -> None:
             changed(key, old, new)
             self._moved()
 
+        selector = self._selectors.get(kind, selectors.EVERYTHING)
         return informer.Informer(self._store, kind, convert, selector=selector, changed=notify)
 
     async def run(self) -> None:
@@ -252,17 +243,6 @@ class EventHandlers:
     def _reservation(self, _key: informer.Key, old: Body | None, new: Body | None) -> None:
         reservation_events.changed(self._core, old, new, self._clock())
 
-    def _pod_group(
-        self,
-        _key: informer.Key,
-        old: pod_groups.PodGroup | None,
-        new: pod_groups.PodGroup | None,
-    ) -> None:
-        if new is not None:
-            self._core.gangs.put_pod_group(new)
-        elif old is not None:
-            self._core.gangs.drop_pod_group(old.key)
-
     def _network(
         self,
         key: informer.Key,
@@ -296,28 +276,6 @@ class EventHandlers:
             self._core.priorities.pop(key[1], None)
         else:
             self._core.priorities[key[1]] = new[1]
-
-    def _quota(
-        self,
-        _key: informer.Key,
-        old: elastic_quotas.ElasticQuota | None,
-        new: elastic_quotas.ElasticQuota | None,
-    ) -> None:
-        if new is not None:
-            self._core.quotas.put_quota(new)
-        elif old is not None:
-            self._core.quotas.drop_quota(old)
-
-    def _quota_profile(
-        self,
-        _key: informer.Key,
-        old: elastic_quotas.ElasticQuotaProfile | None,
-        new: elastic_quotas.ElasticQuotaProfile | None,
-    ) -> None:
-        if new is not None:
-            self._core.quotas.put_profile(new)
-        elif old is not None:
-            self._core.quotas.drop_profile(old)
 
     def _budget(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._core.budgets.put("/".join(key), new)
@@ -378,3 +336,15 @@ class EventHandlers:
 
     def _measured(self, key: informer.Key, _old: Any, new: Any) -> None:
         self._agents.measured(key[1], None if new is None else new[1])
+
+
+def _put_or_drop(put: Callable[[Any], None], drop: Callable[[Any], None]) -> _Changed:
+    """Changes of a kind whose objects are put, and dropped as they were last."""
+
+    def changed(_key: informer.Key, old: Any, new: Any) -> None:
+        if new is not None:
+            put(new)
+        elif old is not None:
+            drop(old)
+
+    return changed

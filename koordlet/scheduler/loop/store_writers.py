@@ -114,18 +114,14 @@ class StoreWriters:
     def start(self, group: asyncio.TaskGroup) -> None:
         """Have all of them work until the group ends."""
         for writer in (
-            *(
-                self.reporter,
-                self.held_places,
-                self.reservation_controller,
-                self.pod_group_controller,
-            ),
-            *(
-                self.disruption_rate_controller,
-                self.avoidance_controller,
-                self.revoke_controller,
-                self.quota_controller,
-            ),
+            self.reporter,
+            self.held_places,
+            self.reservation_controller,
+            self.pod_group_controller,
+            self.disruption_rate_controller,
+            self.avoidance_controller,
+            self.revoke_controller,
+            self.quota_controller,
             self.claim_writer,
         ):
             group.create_task(writer.run())

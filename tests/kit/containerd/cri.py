@@ -107,12 +107,7 @@ class Client:
 
     def pods(self) -> list[str]:
         """The ids of all pods."""
-        sandboxes = self._call("ListPodSandbox", {}).get(1, ())
-        return [
-            wire.text(wire.decode(sandbox), 1)
-            for sandbox in sandboxes
-            if isinstance(sandbox, bytes)
-        ]
+        return self._ids("ListPodSandbox")
 
     # Containers -----------------------------------------------------------------------------------
 
@@ -163,12 +158,11 @@ class Client:
 
     def containers(self) -> list[str]:
         """The ids of all containers."""
-        containers = self._call("ListContainers", {}).get(1, ())
-        return [
-            wire.text(wire.decode(container), 1)
-            for container in containers
-            if isinstance(container, bytes)
-        ]
+        return self._ids("ListContainers")
+
+    def _ids(self, method: str) -> list[str]:
+        listed = self._call(method, {}).get(1, ())
+        return [wire.text(wire.decode(each), 1) for each in listed if isinstance(each, bytes)]
 
     def state(self, container: str) -> State:
         """What the runtime says of it."""
