@@ -216,7 +216,7 @@ async def test_delete_deletes_the_pod_with_its_uid_and_asks_for_no_eviction(
 
 
 @both
-def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
+async def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
     ram: Path, *, over_http: bool
 ) -> None:
     """A dry run leaves the node as it is, and so does a budget that lets nobody go."""
@@ -225,31 +225,27 @@ def test_a_node_is_cordoned_before_its_pods_go_and_not_where_nothing_is_sent(
         for name in ("dear", "cheap")
     ]
     drain = {"CustomPriority": {"mode": "DrainNode", "autoCordon": True, "evictionOrder": levels}}
-
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=over_http) as world:
-            for name, price in (("n1", "dear"), ("n2", "cheap")):
-                await world.node(name, labels={"price": price})
-            await pod(world, "often", restarted(0))
-            ref = objects.Ref(kinds.NODES, "n1")
-            made = await played(world, drain, dry_run=True)
-            assert made.book.last is not None
-            assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
-            assert not (await world.store.get(ref))["spec"].get("unschedulable")
-            meta = {"name": "b", "namespace": "d", "generation": 1}
-            budget = {"metadata": meta, "spec": {"maxUnavailable": 0, "selector": {}}}
-            await world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
-            made = await played(world, drain)
-            assert made.book.last is not None
-            assert made.book.last.decisions[0].why.startswith("PDB: ")
-            if world.serving is not None:  # the next round asks again
-                path = "/api/v1/namespaces/d/pods/often/eviction"
-                assert len(world.serving.asked("POST", path)) == 1
-            assert not (await world.store.get(ref))["spec"].get("unschedulable")
-            await world.store.delete(objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "b", "d"))
-            await played(world, drain)
-            assert (await world.store.get(ref))["spec"]["unschedulable"] is True
-            gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
-            assert gone["metadata"].get("deletionTimestamp")
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=over_http) as world:
+        for name, price in (("n1", "dear"), ("n2", "cheap")):
+            await world.node(name, labels={"price": price})
+        await pod(world, "often", restarted(0))
+        ref = objects.Ref(kinds.NODES, "n1")
+        made = await played(world, drain, dry_run=True)
+        assert made.book.last is not None
+        assert [each.resident.pod.name for each in made.book.last.evicted] == ["often"]
+        assert not (await world.store.get(ref))["spec"].get("unschedulable")
+        meta = {"name": "b", "namespace": "d", "generation": 1}
+        budget = {"metadata": meta, "spec": {"maxUnavailable": 0, "selector": {}}}
+        await world.store.create(kinds.POD_DISRUPTION_BUDGETS, budget)
+        made = await played(world, drain)
+        assert made.book.last is not None
+        assert made.book.last.decisions[0].why.startswith("PDB: ")
+        if world.serving is not None:  # the next round asks again
+            path = "/api/v1/namespaces/d/pods/often/eviction"
+            assert len(world.serving.asked("POST", path)) == 1
+        assert not (await world.store.get(ref))["spec"].get("unschedulable")
+        await world.store.delete(objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "b", "d"))
+        await played(world, drain)
+        assert (await world.store.get(ref))["spec"]["unschedulable"] is True
+        gone = (await world.pods()).get("often", {"metadata": {"deletionTimestamp": "now"}})
+        assert gone["metadata"].get("deletionTimestamp")

@@ -112,7 +112,7 @@ async def test_the_condition_of_kubernetes_own_kind_says_why_and_then_that_it_is
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["peers", "own"])
-def test_a_gang_that_a_failed_binding_leaves_below_its_minimum_says_so_until_it_is_whole(
+async def test_a_gang_that_a_failed_binding_leaves_below_its_minimum_says_so_until_it_is_whole(
     ram: Path, *, native: bool
 ) -> None:
     """GangBroken is True while the member is refused, and False from its binding on."""
@@ -127,32 +127,27 @@ def test_a_gang_that_a_failed_binding_leaves_below_its_minimum_says_so_until_it_
 
         return good
 
-    async def body() -> None:
-        async with schedulers.world(ram, over_http=True, custom=(*CUSTOM, kind)) as world:
-            assert world.serving is not None
-            await world.node("n1", cpu="2")
-            group = gangs.own_group("g", 2) if native else gangs.pod_group("g", 2)
-            await world.store.create(kind, group)
-            path = "/api/v1/namespaces/d/pods/b/binding"
-            refusing = faults.Fault(faults.Manner.ANSWER, "POST", path, times=-1, status=403)
-            world.serving.faults.add(refusing)
-            async with schedulers.scheduler(world.client):
-                for name in "ab":
-                    own: Any = {"schedulingGroup": {"podGroupName": "g"}}
-                    await world.pod(name, cpu="1", **(own if native else {"labels": LABELS}))
-                known = await world.until(broken("True"), kind)
-                [told] = [
-                    each
-                    for each in known["g"]["status"]["conditions"]
-                    if each["type"] == "GangBroken"
-                ]
-                assert told["reason"] == "BindingFailed"
-                assert told["message"] == "1 of 2 members are bound or about to be"
-                world.serving.faults.clear()
-                await world.until_placed("a", "b")
-                await world.until(broken("False"), kind)
-
-    schedulers.run(body())
+    async with schedulers.world(ram, over_http=True, custom=(*CUSTOM, kind)) as world:
+        assert world.serving is not None
+        await world.node("n1", cpu="2")
+        group = gangs.own_group("g", 2) if native else gangs.pod_group("g", 2)
+        await world.store.create(kind, group)
+        path = "/api/v1/namespaces/d/pods/b/binding"
+        refusing = faults.Fault(faults.Manner.ANSWER, "POST", path, times=-1, status=403)
+        world.serving.faults.add(refusing)
+        async with schedulers.scheduler(world.client):
+            for name in "ab":
+                own: Any = {"schedulingGroup": {"podGroupName": "g"}}
+                await world.pod(name, cpu="1", **(own if native else {"labels": LABELS}))
+            known = await world.until(broken("True"), kind)
+            [told] = [
+                each for each in known["g"]["status"]["conditions"] if each["type"] == "GangBroken"
+            ]
+            assert told["reason"] == "BindingFailed"
+            assert told["message"] == "1 of 2 members are bound or about to be"
+            world.serving.faults.clear()
+            await world.until_placed("a", "b")
+            await world.until(broken("False"), kind)
 
 
 async def test_a_status_that_may_not_be_written_costs_nothing_but_itself(ram: Path) -> None:

@@ -122,153 +122,127 @@ async def moving(ram: Path, *, over_http: bool, pods: int = 3) -> AsyncGenerator
 
 
 @both
-def test_a_drain_empties_the_node_room_first_and_leaves_nothing_behind(
+async def test_a_drain_empties_the_node_room_first_and_leaves_nothing_behind(
     ram: Path, *, over_http: bool
 ) -> None:
     """Each pod is told of as it waits, has room, goes; a DaemonSet's pod stays."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=over_http) as cluster:
-            daemon = {"ownerReferences": [{**OWNER["ownerReferences"][0], "kind": "DaemonSet"}]}
-            await cluster.world.pod("agent", on="n1", meta=daemon)
-            assert await cluster.moves().run() is True
-            placed = await cluster.world.placed()
-            assert [name for name, node in placed.items() if node == "n1"] == ["agent"]
-            states = [state for pod, state in cluster.told if pod == "d/web-1"]
-            assert (states[0], states[-1]) == ("Waiting", "Moved")
-            assert ("d/agent", "Stays") in cluster.told
-            await cluster.comes(([], [], True))
-            assert await pod_moves.undo(cluster.world.client, "n1") == 0
-            assert (await cluster.left())[2] is False
-
-    schedulers.run(body())
+    async with moving(ram, over_http=over_http) as cluster:
+        daemon = {"ownerReferences": [{**OWNER["ownerReferences"][0], "kind": "DaemonSet"}]}
+        await cluster.world.pod("agent", on="n1", meta=daemon)
+        assert await cluster.moves().run() is True
+        placed = await cluster.world.placed()
+        assert [name for name, node in placed.items() if node == "n1"] == ["agent"]
+        states = [state for pod, state in cluster.told if pod == "d/web-1"]
+        assert (states[0], states[-1]) == ("Waiting", "Moved")
+        assert ("d/agent", "Stays") in cluster.told
+        await cluster.comes(([], [], True))
+        assert await pod_moves.undo(cluster.world.client, "n1") == 0
+        assert (await cluster.left())[2] is False
 
 
-def test_a_job_whose_creation_got_no_answer_is_gone_on_with(ram: Path) -> None:
+async def test_a_job_whose_creation_got_no_answer_is_gone_on_with(ram: Path) -> None:
     """A second one for the same pod would be refused, and the drain would seem to have failed."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=True, pods=1) as cluster:
-            serving = cluster.world.serving
-            assert serving is not None
-            path = addresses.collection(JOBS, "")
-            cut = serving.faults.add(Fault(Manner.CUT, method="POST", path=path))
-            assert await cluster.moves().run() is True
-            assert cut.times == 0
-            listing = await objects.collect(cluster.world.store.list(JOBS))
-            assert [jobs.read(each).status.phase for each in listing.items] == ["Succeeded"]
-
-    schedulers.run(body())
+    async with moving(ram, over_http=True, pods=1) as cluster:
+        serving = cluster.world.serving
+        assert serving is not None
+        path = addresses.collection(JOBS, "")
+        cut = serving.faults.add(Fault(Manner.CUT, method="POST", path=path))
+        assert await cluster.moves().run() is True
+        assert cut.times == 0
+        listing = await objects.collect(cluster.world.store.list(JOBS))
+        assert [jobs.read(each).status.phase for each in listing.items] == ["Succeeded"]
 
 
 @both
-def test_a_rate_stops_a_drain_and_what_it_holds_is_given_back(
+async def test_a_rate_stops_a_drain_and_what_it_holds_is_given_back(
     ram: Path, *, over_http: bool
 ) -> None:
     """One an hour: the first has gone, the second waits in vain until somebody interrupts."""
+    async with moving(ram, over_http=over_http, pods=2) as cluster:
+        meta = {"name": "web", "namespace": "d"}
+        rate = {"metadata": meta, "spec": {"byController": True}}
+        await cluster.world.store.create(kinds.DISRUPTION_RATES, rate)
+        drain = cluster.moves()
+        work = asyncio.ensure_future(drain.run())
 
-    async def body() -> None:
-        async with moving(ram, over_http=over_http, pods=2) as cluster:
-            meta = {"name": "web", "namespace": "d"}
-            rate = {"metadata": meta, "spec": {"byController": True}}
-            await cluster.world.store.create(kinds.DISRUPTION_RATES, rate)
-            drain = cluster.moves()
-            work = asyncio.ensure_future(drain.run())
+        def stands() -> bool:
+            states = sorted(drain.states.values(), key=lambda each: each.state)
+            return (
+                len(states) == 2
+                and states[0].state == "Moved"
+                and ("allows 1 in 1h, and 1 happened; the next is" in states[1].message)
+            )
 
-            def stands() -> bool:
-                states = sorted(drain.states.values(), key=lambda each: each.state)
-                return (
-                    len(states) == 2
-                    and states[0].state == "Moved"
-                    and ("allows 1 in 1h, and 1 happened; the next is" in states[1].message)
-                )
-
-            await deadline.comes(stands, seconds=schedulers.PATIENCE)
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            await cluster.comes(([], [], True))
-            assert cluster.fewest >= 1
-
-    schedulers.run(body())
+        await deadline.comes(stands, seconds=schedulers.PATIENCE)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await cluster.comes(([], [], True))
+        assert cluster.fewest >= 1
 
 
 @both
-def test_an_interrupted_drain_uncordons_a_node_that_nobody_has_left(
+async def test_an_interrupted_drain_uncordons_a_node_that_nobody_has_left(
     ram: Path, *, over_http: bool
 ) -> None:
     """Room for all is held, a budget lets none go, Ctrl-C comes: all is as it was."""
+    async with moving(ram, over_http=over_http, pods=2) as cluster:
+        budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
+        spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+        meta = {"name": "web", "namespace": "d"}
+        await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
+        status = {"disruptionsAllowed": 0, "observedGeneration": 1}
+        patch = objects.Merge({"status": status})
+        await cluster.world.store.patch(budget, patch, subresource="status")
+        drain = cluster.moves()
+        work = asyncio.ensure_future(drain.run())
 
-    async def body() -> None:
-        async with moving(ram, over_http=over_http, pods=2) as cluster:
-            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
-            spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
-            meta = {"name": "web", "namespace": "d"}
-            await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
-            status = {"disruptionsAllowed": 0, "observedGeneration": 1}
-            patch = objects.Merge({"status": status})
-            await cluster.world.store.patch(budget, patch, subresource="status")
-            drain = cluster.moves()
-            work = asyncio.ensure_future(drain.run())
+        def waits() -> bool:
+            return [each.state for each in drain.states.values()] == ["Reserved"] * 2
 
-            def waits() -> bool:
-                return [each.state for each in drain.states.values()] == ["Reserved"] * 2
+        await deadline.comes(waits, seconds=schedulers.PATIENCE)
+
+        def told() -> bool:
+            wanted = "a PodDisruptionBudget in d allows no disruption"
+            return all(wanted in each.message for each in drain.states.values())
+
+        await deadline.comes(told, seconds=schedulers.PATIENCE)
+        assert len((await cluster.left())[1]) == 2
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await cluster.comes(([], [], False))
+        assert set((await cluster.world.placed()).values()) == {"n1"}
+
+
+async def test_evictions_at_one_time_leave_the_jobs_of_each_other_alone(ram: Path) -> None:
+    """Each follows its own pod, and what one gives back is not what the other holds."""
+    async with moving(ram, over_http=False, pods=2) as cluster:
+        budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
+        spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+        meta = {"name": "web", "namespace": "d"}
+        await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
+        both_moves = [cluster.moves(by="evict", node="", pod=pod) for pod in ("d/web-1", "d/web-2")]
+        works = []
+        for moves in both_moves:
+            works.append(asyncio.ensure_future(moves.run()))
+
+            def waits(moves: pod_moves.PodMoves = moves) -> bool:
+                return [each.state for each in moves.states.values()] == ["Reserved"]
 
             await deadline.comes(waits, seconds=schedulers.PATIENCE)
-
-            def told() -> bool:
-                wanted = "a PodDisruptionBudget in d allows no disruption"
-                return all(wanted in each.message for each in drain.states.values())
-
-            await deadline.comes(told, seconds=schedulers.PATIENCE)
-            assert len((await cluster.left())[1]) == 2
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            await cluster.comes(([], [], False))
-            assert set((await cluster.world.placed()).values()) == {"n1"}
-
-    schedulers.run(body())
+        assert [list(moves.states) for moves in both_moves] == [["d/web-1"], ["d/web-2"]]
+        works[0].cancel()
+        await asyncio.gather(works[0], return_exceptions=True)
+        assert len((await cluster.left())[0]) == 1, "the job of the other"
+        works[1].cancel()
+        await asyncio.gather(works[1], return_exceptions=True)
+        await cluster.comes(([], [], False))
 
 
-def test_evictions_at_one_time_leave_the_jobs_of_each_other_alone(ram: Path) -> None:
-    """Each follows its own pod, and what one gives back is not what the other holds."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=False, pods=2) as cluster:
-            budget = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, "web", "d")
-            spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
-            meta = {"name": "web", "namespace": "d"}
-            await cluster.world.store.create(budget.kind, {"metadata": meta, "spec": spec})
-            both_moves = [
-                cluster.moves(by="evict", node="", pod=pod) for pod in ("d/web-1", "d/web-2")
-            ]
-            works = []
-            for moves in both_moves:
-                works.append(asyncio.ensure_future(moves.run()))
-
-                def waits(moves: pod_moves.PodMoves = moves) -> bool:
-                    return [each.state for each in moves.states.values()] == ["Reserved"]
-
-                await deadline.comes(waits, seconds=schedulers.PATIENCE)
-            assert [list(moves.states) for moves in both_moves] == [["d/web-1"], ["d/web-2"]]
-            works[0].cancel()
-            await asyncio.gather(works[0], return_exceptions=True)
-            assert len((await cluster.left())[0]) == 1, "the job of the other"
-            works[1].cancel()
-            await asyncio.gather(works[1], return_exceptions=True)
-            await cluster.comes(([], [], False))
-
-    schedulers.run(body())
-
-
-def test_a_drain_gives_up_when_its_time_is_over(ram: Path) -> None:
+async def test_a_drain_gives_up_when_its_time_is_over(ram: Path) -> None:
     """Whatever it has done by then: nothing is held any more."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=False, pods=1) as cluster:
-            assert await cluster.moves(timeout=0.0).run() is False
-            assert (await cluster.left())[:2] == ([], [])
-
-    schedulers.run(body())
+    async with moving(ram, over_http=False, pods=1) as cluster:
+        assert await cluster.moves(timeout=0.0).run() is False
+        assert (await cluster.left())[:2] == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -278,42 +252,36 @@ def test_a_drain_gives_up_when_its_time_is_over(ram: Path) -> None:
         ({"schedulerName": "somebody"}, "Blocked", "--without-room"),
     ],
 )
-def test_who_would_lose_something_blocks_and_the_flag_is_named(
+async def test_who_would_lose_something_blocks_and_the_flag_is_named(
     ram: Path, more: dict[str, Any], state: str, words: str
 ) -> None:
     """The rest goes."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=False, pods=1) as cluster:
-            await cluster.pod(on="n1", **more)
-            drain = cluster.moves()
-            assert await drain.run() is False
-            assert drain.states["d/web-1"].state == "Moved"
-            assert drain.states["d/web-2"].state == state
-            assert words in drain.states["d/web-2"].message
-
-    schedulers.run(body())
+    async with moving(ram, over_http=False, pods=1) as cluster:
+        await cluster.pod(on="n1", **more)
+        drain = cluster.moves()
+        assert await drain.run() is False
+        assert drain.states["d/web-1"].state == "Moved"
+        assert drain.states["d/web-2"].state == state
+        assert words in drain.states["d/web-2"].message
 
 
 @both
-def test_one_pod_is_evicted_and_its_workload_avoids_the_node(ram: Path, *, over_http: bool) -> None:
+async def test_one_pod_is_evicted_and_its_workload_avoids_the_node(
+    ram: Path, *, over_http: bool
+) -> None:
     """Its siblings stay; who is not there is an error."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=over_http, pods=2) as cluster:
-            assert await cluster.moves(by="evict", node="", pod="d/web-1").run() is True
-            placed = await cluster.world.placed()
-            assert placed["web-2"] == "n1"
-            assert placed["web-3"] != "n1"
-            listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
-            assert [objects.text(each, "name") for each in listing.items] == ["n1"]
-            assert (await cluster.left())[2] is False
-            with pytest.raises(errors.ConfigError, match="no such pod has a node"):
-                await cluster.moves(by="evict", node="", pod="d/nobody").run()
-            with pytest.raises(refusals.NotFound):
-                await cluster.moves(node="n9", by="drain/n9").run()
-
-    schedulers.run(body())
+    async with moving(ram, over_http=over_http, pods=2) as cluster:
+        assert await cluster.moves(by="evict", node="", pod="d/web-1").run() is True
+        placed = await cluster.world.placed()
+        assert placed["web-2"] == "n1"
+        assert placed["web-3"] != "n1"
+        listing = await objects.collect(cluster.world.store.list(kinds.NODE_AVOIDANCES))
+        assert [objects.text(each, "name") for each in listing.items] == ["n1"]
+        assert (await cluster.left())[2] is False
+        with pytest.raises(errors.ConfigError, match="no such pod has a node"):
+            await cluster.moves(by="evict", node="", pod="d/nobody").run()
+        with pytest.raises(refusals.NotFound):
+            await cluster.moves(node="n9", by="drain/n9").run()
 
 
 class Faltering:
@@ -341,41 +309,33 @@ class Faltering:
         return await self._store.create(kind, body, **more)
 
 
-def test_a_request_that_fails_for_a_while_ends_no_drain(ram: Path) -> None:
+async def test_a_request_that_fails_for_a_while_ends_no_drain(ram: Path) -> None:
     """Reads of pods and new jobs are tried again, and the reason is told meanwhile."""
-
-    async def body() -> None:
-        async with moving(ram, over_http=False, pods=2) as cluster:
-            cluster.world.client = Faltering(cluster.world.client, 3)
-            drain = cluster.moves()
-            assert await drain.run() is True
-            assert ("d/web-1", "Waiting") in cluster.told
-            assert {state.state for state in drain.states.values()} == {"Moved"}
-
-    schedulers.run(body())
+    async with moving(ram, over_http=False, pods=2) as cluster:
+        cluster.world.client = Faltering(cluster.world.client, 3)
+        drain = cluster.moves()
+        assert await drain.run() is True
+        assert ("d/web-1", "Waiting") in cluster.told
+        assert {state.state for state in drain.states.values()} == {"Moved"}
 
 
-def test_an_interrupted_drain_keeps_the_room_of_a_pod_that_is_leaving(ram: Path) -> None:
+async def test_an_interrupted_drain_keeps_the_room_of_a_pod_that_is_leaving(ram: Path) -> None:
     """Its eviction was accepted, and its containers take their time: the node stays cordoned."""
+    async with moving(ram, over_http=False, pods=1) as cluster:
+        cluster.living.cancel()  # no kubelet ends anybody
+        drain = cluster.moves()
+        work = asyncio.ensure_future(drain.run())
 
-    async def body() -> None:
-        async with moving(ram, over_http=False, pods=1) as cluster:
-            cluster.living.cancel()  # no kubelet ends anybody
-            drain = cluster.moves()
-            work = asyncio.ensure_future(drain.run())
+        def leaves(known: Any) -> bool:
+            return "deletionTimestamp" in known["web-1"]["metadata"]
 
-            def leaves(known: Any) -> bool:
-                return "deletionTimestamp" in known["web-1"]["metadata"]
-
-            await cluster.world.until(leaves)
-            pod = drain._watch.core.pod_cache.get
-            await deadline.comes(
-                lambda: (known := pod("d/web-1")) is not None and known.terminating,
-                seconds=schedulers.PATIENCE,
-            )
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            active, held, cordoned = await cluster.left()
-            assert (len(active), len(held), cordoned) == (1, 1, True)
-
-    schedulers.run(body())
+        await cluster.world.until(leaves)
+        pod = drain._watch.core.pod_cache.get
+        await deadline.comes(
+            lambda: (known := pod("d/web-1")) is not None and known.terminating,
+            seconds=schedulers.PATIENCE,
+        )
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        active, held, cordoned = await cluster.left()
+        assert (len(active), len(held), cordoned) == (1, 1, True)

@@ -42,28 +42,24 @@ class OvertakenStore(adapter.Store):
     ],
     ids=["taken", "touched"],
 )
-def test_a_volume_that_changed_since_the_decision_is_decided_on_anew(
+async def test_a_volume_that_changed_since_the_decision_is_decided_on_anew(
     ram: Path, change: objects.Object, owner: str
 ) -> None:
     """The volume controller gave it to another claim: two claims of one volume would lose data."""
-
-    async def body() -> None:
-        store = OvertakenStore(ram / "store.db", change)
-        await store.open()
-        world = schedulers.World(store, store, None)
-        await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
-        await world.node("n")
-        await store.create(kinds.STORAGE_CLASSES, kind("local"))
-        await store.create(VOLUME.kind, volume("v", kind="local", on="n"))
-        await store.create(kinds.PERSISTENT_VOLUME_CLAIMS, claim("c", kind="local"))
-        await world.pod("p", **mounts("c"))
-        async with schedulers.scheduler(store):
-            if owner == "theirs":
-                await world.until_told("p", "persistent volumes to bind")
-            await world.until(lambda known: owner_of(known["v"]) == owner, VOLUME.kind)
-        await store.close()
-
-    schedulers.run(body())
+    store = OvertakenStore(ram / "store.db", change)
+    await store.open()
+    world = schedulers.World(store, store, None)
+    await store.create(kinds.NAMESPACES, {"metadata": {"name": "d"}})
+    await world.node("n")
+    await store.create(kinds.STORAGE_CLASSES, kind("local"))
+    await store.create(VOLUME.kind, volume("v", kind="local", on="n"))
+    await store.create(kinds.PERSISTENT_VOLUME_CLAIMS, claim("c", kind="local"))
+    await world.pod("p", **mounts("c"))
+    async with schedulers.scheduler(store):
+        if owner == "theirs":
+            await world.until_told("p", "persistent volumes to bind")
+        await world.until(lambda known: owner_of(known["v"]) == owner, VOLUME.kind)
+    await store.close()
 
 
 def owner_of(body: objects.Object) -> str:
