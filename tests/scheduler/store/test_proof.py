@@ -158,7 +158,7 @@ def test_a_lost_row_is_named_and_the_backup_kept(ram: Path) -> None:
         "UPDATE events SET after = 'x' WHERE revision = 5",
     ],
 )
-async def test_a_damaged_history_costs_the_history(ram: Path, statement: str) -> None:
+def test_a_damaged_history_costs_the_history(ram: Path, statement: str) -> None:
     """Every object is there, revisions go on, and whoever watches from before lists again."""
     path = ram / "store.db"
     right = filled(path)
@@ -168,12 +168,16 @@ async def test_a_damaged_history_costs_the_history(ram: Path, statement: str) ->
 
     assert (right, True) == (bodies, bool(damage))
     assert revision >= newest
-    store = adapter.Store(path)
-    await store.open()
-    with pytest.raises(refusals.Gone):
-        await anext(store.watch(kinds.NAMESPACES, str(newest - 3)))
-    await store.create(kinds.NAMESPACES, {"metadata": {"name": "after"}})
-    await store.close()
+
+    async def run() -> None:
+        store = adapter.Store(path)
+        await store.open()
+        with pytest.raises(refusals.Gone):
+            await anext(store.watch(kinds.NAMESPACES, str(newest - 3)))
+        await store.create(kinds.NAMESPACES, {"metadata": {"name": "after"}})
+        await store.close()
+
+    asyncio.run(run())
 
 
 def test_most_rows_damaged(ram: Path) -> None:
