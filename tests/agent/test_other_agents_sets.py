@@ -64,6 +64,29 @@ def test_all_pods_stay_where_somebody_keeps_them(version: Cgroup, tmp_path: Path
     assert before == node.site.image()
 
 
+def test_all_pods_stay_there_before_the_kubelet_has_said_its_policy(tmp_path: Path) -> None:
+    """v1: wide is as far as they were. A static one's CPUs have room: without, none starts."""
+    node = Node("v1", tmp_path)
+    node.make(KUBE.root, "0-3")
+    node.make(BOX)
+    web = replace(WEB, source="cluster")
+    silent = ["CPUManagerPolicyUnknown node", "PodsConfined node"]
+    known = kubelet.Kubelet(configuration=kubelet.Configuration())
+    for reported, root, box, conditions in (
+        (None, "0-3", "1-3", silent),
+        (known, "1-3", "1-3", ["PodsConfined node"]),
+        (None, "0-3", "1-3", silent),
+        (static("0-2"), "0-3", "1-3", ["PodsConfined node"]),
+        (static("0-5"), "0-5", "1-5", ["PodsConfined node"]),
+        (static("0-7"), "0-7", "1-7", []),
+        (static("0-3,6-7", p9="4-5"), "0-7", "1-3,6-7", []),
+    ):
+        met = node.passed(web, config=RESERVE, reported=reported, passes=2)
+
+        assert [node.cpus(path) for path in (KUBE.root, BOX)] == [root, box]
+        assert sorted(met) == conditions
+
+
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_what_a_workload_makes_inside_is_its_own(version: Cgroup, tmp_path: Path) -> None:
     """Below a container sets are wishes of who runs there."""

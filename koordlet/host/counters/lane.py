@@ -169,8 +169,8 @@ class ReadLane:
         handles, slots = ready
         if not handles and not plain:
             return ()
-        quiet = None if fresh else self._quiet
-        texts = quiet.read(tick, ready, self._preads) if quiet else self._preads(handles)
+        quiet, preads = self._quiet, self._preads
+        texts = quiet.read(tick, ready, preads, fresh=fresh) if quiet else preads(handles)
         if plain or None in texts:
             slots, known = self._mended(turn, slots, texts, plain)
         else:

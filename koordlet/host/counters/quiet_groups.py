@@ -48,15 +48,15 @@ class QuietGroups:
         self._last: tuple[Texts, Texts] | None = None
         self._wait = 0
 
-    def read(self, tick: int, ready: Ready, read: Read) -> Texts:
-        """What the files of these groups say, in the order of their slots.
+    def read(self, tick: int, ready: Ready, read: Read, *, fresh: bool = False) -> Texts:
+        """What the files of these groups say, in the order of their slots; ``fresh``: all of them.
 
         The same ``ready`` again means the same open files, all of which said something.
         """
         if ready is not self._ready:
             self._arrange(ready)
-        if self._wait:
-            self._wait -= 1
+        if self._wait or fresh:
+            self._wait = max(self._wait - 1, 0)
             self._last = None  # or a counter would go back to what it said before
             return read(ready[0])
         upper = read(self._upper)

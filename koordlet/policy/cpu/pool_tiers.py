@@ -90,9 +90,7 @@ def narrowed(
         pool = pools[tier]
         if path in declared or path not in now.groups or not pool:
             continue
-        most = (
-            confined(now, path, wishes) if tier is qos.KubeQos.GUARANTEED else now.topology.online
-        )
+        most = _most(now, path, tier, wishes)
         inside = [want for want in wanted if want.group and cgroup.is_below(want.group, path)]
         if any(want.cpus is None or want.compare for want in inside):
             # Somebody in there may run anywhere.
@@ -112,12 +110,19 @@ def narrowed(
     return made
 
 
+def _most(
+    now: snapshot.Snapshot, path: str, tier: qos.KubeQos, wishes: Mapping[str, cpuset_files.Wish]
+) -> cpuset.CPUSet:
+    return confined(now, path, wishes) if tier is qos.KubeQos.GUARANTEED else now.topology.online
+
+
 def confined(
     now: snapshot.Snapshot, path: str, wishes: Mapping[str, cpuset_files.Wish]
 ) -> cpuset.CPUSet:
     """The CPUs that the group of all pods had before koordlet; all where it had no set.
 
-    Whoever narrowed it (``AllowedCPUs=`` of its slice) keeps pods off the others.
+    Whoever narrowed it (``AllowedCPUs=`` of its slice) keeps pods off the others. But on v1 no
+    container starts without those that a static kubelet writes into it.
     """
     group, wish = now.groups[path], wishes.get(path)
     before = now.sets[path] if path in now.sets else group.cpus()
@@ -128,6 +133,8 @@ def confined(
         before |= wish.cpus
     if not now.layout.unified("cpuset"):
         before |= now.went_offline
+        if static(now) and now.kubelet is not None and (held := now.kubelet.cpu) is not None:
+            before |= cpuset.union((held.default, *filter(None, map(held.of_pod, held.entries))))
     return before & online or online
 
 
@@ -159,9 +166,8 @@ def opened(
     ]
     for path, tier in _paths(now):
         if _hinders(now, path, wishes):
-            made.append(
-                _all(now, path, tier, "wide enough for the sets that it writes into containers")
-            )
+            wide = _all(now, path, tier, "wide enough for the sets that it writes into containers")
+            made.append(replace(wide, cpus=_most(now, path, tier, wishes)))
     return made
 
 

@@ -134,7 +134,7 @@ def decide(
         wanted = pool_tiers.opened(now, wanted, state.wishes)
     elif settings.tiers:
         wanted += pool_tiers.narrowed(now, _of_tiers(shares), wanted, state.wishes)
-        pool_tiers.tell_confined(proposal, state.wishes)
+    pool_tiers.tell_confined(proposal, state.wishes)
     proposal.why |= {"LS pool": str(shares.ls), "BE pool": str(shares.be)}
     files = cpuset_files.write(
         proposal,

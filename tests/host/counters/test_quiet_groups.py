@@ -142,3 +142,17 @@ def test_a_reader_leaves_out_what_stands_still_and_reads_it_within_a_round(versi
     host.texts[CPU[version].format("pod/a")] = said(version, 11)
     host.texts[CPU[version].format("pod")] = said(version, 3)
     assert values(look.read(6), meter.CPU) == {"pod": 3.0, "pod/a": 11.0, "pod/b": 3.0}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_what_a_thorough_read_said_is_not_taken_back(version: Cgroup) -> None:
+    """A period of a quota ends after a container has stopped: no CPU time goes with that."""
+    host = counting.machine(version, "pod", "pod/a")
+    look = reader(host)
+    host.texts[CPU[version].format("pod/a")] = said(version, 2)
+    look.read(0)
+    host.texts[CPU[version].format("pod/a")] = said(version, 9)
+    look.read(1, thorough=True)
+
+    seen = [values(look.read(tick), meter.CPU)["pod/a"] for tick in range(2, 7)]
+    assert seen == [9.0] * 5
