@@ -209,9 +209,15 @@ class MigrationController:
                 self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
         if waiting:
             await self._arbitrate(waiting)
-        if self._only is None and self._watches() and now.steady - self._swept >= _SWEEP:
+        if now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
-            await self._leftovers.sweep(several, now.wall)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """Delete what is left of the jobs that are carried out here."""
+        if self._watches():
+            several = {job.uid: job for job in self.source.snapshot.values()}
+            await self._leftovers.sweep(several, self._now().wall, self._only)
 
     def _watches(self) -> bool:
         return self.source.health.state is informer.State.WATCHING
