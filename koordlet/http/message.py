@@ -310,6 +310,6 @@ def read_date(text: str) -> float | None:
         hours, minutes, seconds = map(int, clock.split(":"))
         days = int(year), _MONTHS.index(month) + 1, int(day)
         at = dt.datetime(*days, hours, minutes, seconds, tzinfo=dt.UTC)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # the latter of numbers that no machine word has
         return None
     return at.timestamp() if zone == "GMT" else None

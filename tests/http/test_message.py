@@ -128,8 +128,8 @@ def test_date() -> None:
     """The date is in the fixed form of HTTP."""
     assert message.date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
     assert message.read_date("Sun, 06 Nov 1994 08:49:37 GMT") == 784111777
-    wrong = "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT"
-    for spelled in (*wrong, f"Sun, 06 Nov {10**20} 08:49:37 GMT"):
+    no_times = ("", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT")
+    for spelled in (*no_times, f"Sun, 06 Nov {10**20} 08:49:37 GMT"):
         assert message.read_date(spelled) is None
 
 

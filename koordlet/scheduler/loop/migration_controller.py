@@ -111,16 +111,12 @@ class MigrationController:
         pod, evictor = proposal.resident.pod, proposal.evictor
         ref = PodRef.of(pod)
         body = jobs.request(
-            ref,
-            mode=evictor.migration.mode,
-            ttl_seconds=evictor.migration.ttl_seconds,
-            reason=proposal.reason,
-            by=f"{COMPONENT}/{proposal.strategy}",
-            creator=self._instance,
+            ref, mode=evictor.migration.mode, ttl_seconds=evictor.migration.ttl_seconds,
+            reason=proposal.reason, by=f"{COMPONENT}/{proposal.strategy}", creator=self._instance,
             policy=proposal.resident.traits.policy or evictor.policy,
             grace_seconds=evictor.grace(self._grace_seconds),
             avoid_seconds=proposal.avoid_seconds or None,
-        )
+        )  # fmt: skip
         try:
             made = await self._store.create(kinds.POD_MIGRATION_JOBS, body)
         except refusals.ObjectsError as error:
@@ -197,7 +193,11 @@ class MigrationController:
         picture = self._picture()
         waiting = []
         async for job in sliced(free):
-            step = flow.step(job, picture, now.wall)
+            try:
+                step = flow.step(job, picture, now.wall)
+            except Exception as error:  # noqa: BLE001 -- it costs this job a step, and no other
+                self._writer.failed(job, error)
+                continue
             self._replacements.name(job, step.status)
             if step.status == job.status and job.status.phase is Phase.PENDING:
                 if not job.paused:
@@ -209,9 +209,15 @@ class MigrationController:
                 self._start(job, self._writer.advance(job, flow.Step(step.status, actions)))
         if waiting:
             await self._arbitrate(waiting)
-        if self._only is None and self._watches() and now.steady - self._swept >= _SWEEP:
+        if now.steady - self._swept >= _SWEEP:
             self._swept = now.steady
-            await self._leftovers.sweep(several, now.wall)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """Delete what is left of the jobs that are carried out here."""
+        if self._watches():
+            several = {job.uid: job for job in self.source.snapshot.values()}
+            await self._leftovers.sweep(several, self._now().wall, self._only)
 
     def _watches(self) -> bool:
         return self.source.health.state is informer.State.WATCHING
@@ -227,8 +233,7 @@ class MigrationController:
     def _done(self, job: MigrationJob, task: asyncio.Task[None]) -> None:
         self._busy.pop(job.uid, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.get().error("migration.failed", job=job.name, detail=f"{error!r}"[:300])
-            self._memories.of(job).pause(self._now().steady + PAUSE, str(error))
+            self._writer.failed(job, error)
 
     # What is seen.
 
@@ -274,12 +279,9 @@ class MigrationController:
         if pod is None:
             return Candidate(job=job, signature=signature)
         return Candidate(
-            job=job,
-            resident=Resident(pod, memory.traits or PodTraits(), -1),
-            signature=signature,
-            unproved=self._writer.unproved(job, pod),
-            protection=memory.protection,
-        )
+            job=job, resident=Resident(pod, memory.traits or PodTraits(), -1), signature=signature,
+            unproved=self._writer.unproved(job, pod), protection=memory.protection,
+        )  # fmt: skip
 
     def _signature(self, job: MigrationJob, pod: Pod | None) -> Signature | None:
         if pod is not None:

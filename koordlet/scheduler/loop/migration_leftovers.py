@@ -6,7 +6,7 @@ is left (``migration.cleanup``), when it is looked for (``migration_controller``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from koordlet.kubeapi import informer, kinds, objects, refusals
 from koordlet.scheduler.disruption import workloads
@@ -38,16 +38,22 @@ class MigrationLeftovers:
         except BadObjectError:
             return None
 
-    async def sweep(self, jobs: Mapping[str, MigrationJob], now: float) -> None:
-        """Delete what nobody needs; ``jobs``: by UID."""
+    async def sweep(
+        self,
+        jobs: Mapping[str, MigrationJob],
+        now: float,
+        only: Callable[[MigrationJob], bool] | None = None,
+    ) -> None:
+        """Delete what nobody needs; ``jobs``: by UID; ``only``: no more than the rooms of these."""
         rooms = [
             held
             for (_, name) in self._watched.sources.informers[kinds.RESERVATIONS].snapshot
             if (held := self.room(name)) is not None and held.job
+            if only is None or ((job := jobs.get(held.name)) is not None and only(job))
         ]
         for held in cleanup.leftovers(jobs, rooms, self._is_awaited):
             await self._delete(objects.Ref(kinds.RESERVATIONS, held.name), held.uid)
-        for job in cleanup.forgotten(jobs.values(), now):
+        for job in cleanup.forgotten(jobs.values(), now) if only is None else ():
             await self._delete(objects.Ref(kinds.POD_MIGRATION_JOBS, job.name), job.uid)
 
     def may_be_replaced(self, held: JobReservation) -> bool:

@@ -90,6 +90,13 @@ class JobWriter:
         measures.asked("migration_job", "ok")
         return body
 
+    def failed(self, job: MigrationJob, error: BaseException) -> None:
+        """A step ended in an error of ours, which is logged once; the job is as it was."""
+        memory, why = self._memories.of(job), repr(error)[:300]
+        if memory.refusal != why:
+            log.get().error("migration.failed", job=job.name, detail=why)
+        memory.pause(self._now().steady + PAUSE, why)
+
     async def advance(self, job: MigrationJob, step: flow.Step, *, revision: str = "") -> None:
         """Write what a job is now, then do what follows (rule 2)."""
         if step.status != job.status:

@@ -15,6 +15,8 @@ Rules:
 4. Pods that come to the node meanwhile go, too: those that tolerate that it is cordoned.
 5. A request that fails for a while (``_PASSING``) costs one pod a look, and is made again; a pod
    that cannot be read blocks. Neither ends the moves of the others.
+6. A pod whose room a sibling took has another job: the rooms of a workload are open to each of its
+   replacements, and one may have come for a pod that left before.
 """
 
 from __future__ import annotations
@@ -201,8 +203,14 @@ class PodMoves:
             for part in parts:
                 if part.done():
                     part.result()  # the error of whoever must not end
-            waiting = await self._look()
             by_uid = {job.uid: job for job in self._mine()}
+            waiting = await self._look(
+                {
+                    pod
+                    for pod, uid in self._made.items()
+                    if uid not in by_uid or not flow.lost_room(by_uid[uid])
+                }
+            )
             several = [by_uid[uid] for uid in self._made.values() if uid in by_uid]
             for job in several:
                 self._show(job)
@@ -225,11 +233,14 @@ class PodMoves:
             if not pod.reserve_pod_of:
                 yield pod
 
-    async def _look(self) -> bool:
-        """Make the jobs that are missing; whether any pod waits for one."""
+    async def _look(self, provided: set[str]) -> bool:
+        """Make the jobs that are missing; whether any pod waits for one.
+
+        ``provided``: the UIDs of pods that need no more than the job that they have, or had.
+        """
         waiting = False
         for pod in sorted(self._chosen(), key=lambda pod: (pod.priority, pod.key)):
-            if pod.uid in self._made or pod.terminating:
+            if pod.uid in provided or pod.terminating:
                 continue
             try:
                 await self._ask_for(pod)
@@ -333,6 +344,7 @@ class PodMoves:
             if job.status.phase is Phase.ABORTED:
                 with contextlib.suppress(refusals.NotFound, *_PASSING):
                     await self._store.delete(objects.Ref(kinds.RESERVATIONS, job.uid))
+        await self._migrations.sweep()
         moved = any(cleanup.has_evicted(job) or self._leaves(job) for job in self._mine())
         if self._cordoned and not moved and any(s.state != "Stays" for s in self.states.values()):
             await uncordon(self._store, self._options.node)

@@ -99,6 +99,12 @@ class Step:
     actions: tuple[Action, ...] = ()
 
 
+def lost_room(job: MigrationJob) -> bool:
+    """Whether a job ended as a sibling of its pod had taken its room: another job gets other."""
+    status = job.status
+    return status.phase is Phase.FAILED and status.message == _BOUND_BY_OTHER
+
+
 def step(job: MigrationJob, picture: Picture, now: float) -> Step:
     """One step of a job."""
     if not job.active or (job.paused and not job.aborts):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -87,6 +88,26 @@ async def test_room_is_given_back_unless_its_workload_lacks_pods_or_one_of_them_
         if waiting:
             await world.pod("web-2", meta=OWNER, cpu="1")
         assert len(await swept(world)) == rooms
+
+
+def is_named(name: str, job: MigrationJob) -> bool:
+    """Whether a job has a name."""
+    return job.name == name
+
+
+async def test_whoever_carries_out_some_jobs_gives_back_their_rooms_alone(ram: Path) -> None:
+    """A drain sweeps beside a descheduler, and a job of nobody's is for the descheduler."""
+    async with schedulers.world(ram, over_http=False) as world:
+        await fill(world, 1)
+        orphan = reservations.reservation("j-2", meta={"annotations": {room.JOB: "gone"}})
+        await world.store.create(kinds.RESERVATIONS, orphan)
+        left = []
+        async with leftovers(world) as sweeper:
+            for mine in ("another", OVER.name):
+                await sweeper.sweep({OVER.uid: OVER}, NOW, functools.partial(is_named, mine))
+                listing = await objects.collect(world.store.list(kinds.RESERVATIONS))
+                left.append([objects.text(each, "name") for each in listing.items])
+        assert left == [["j-1", "j-2"], ["j-2"]]
 
 
 async def test_reservations_that_no_job_made_or_nobody_can_read_stay(ram: Path) -> None:

@@ -17,6 +17,7 @@ from koordlet.scheduler.disruption.settings import DisruptionSettings
 from koordlet.scheduler.framework import profile
 from koordlet.scheduler.loop import pod_moves
 from koordlet.scheduler.migration import job as jobs
+from koordlet.scheduler.reservation import keys
 from tests.kit import deadline, schedulers
 from tests.kit.apiserver.faults import Fault, Manner
 from tests.kit.migration_scene import JOBS
@@ -178,6 +179,62 @@ async def test_a_rate_stops_a_drain_and_what_it_holds_is_given_back(
         await asyncio.gather(work, return_exceptions=True)
         await cluster.comes(([], [], True))
         assert cluster.fewest >= 1
+
+
+async def test_a_pod_whose_room_a_sibling_took_gets_other_room(ram: Path) -> None:
+    """Rooms of one workload are open to each replacement: one came for a pod that a budget kept."""
+    async with moving(ram, over_http=False, pods=2) as cluster:
+        store, meta = cluster.world.store, {"name": "web", "namespace": "d"}
+        spec: dict[str, Any] = {"replicas": 2, "selector": {}}
+        await store.create(kinds.REPLICA_SETS, {"metadata": meta, "spec": spec})
+        pod = objects.Ref(kinds.PODS, "web-1", "d")
+        await store.patch(pod, objects.Merge({"metadata": {"labels": {"kept": "yes"}}}))
+        budgets = [
+            await _budget(store, operator, allowed=0) for operator in ("Exists", "DoesNotExist")
+        ]
+        drain = cluster.moves()
+        work = asyncio.ensure_future(drain.run())
+
+        def waits() -> bool:
+            wanted = "a PodDisruptionBudget in d allows no disruption"
+            states = drain.states.values()
+            return len(states) == 2 and all(wanted in each.message for each in states)
+
+        await deadline.comes(waits, seconds=schedulers.PATIENCE)
+        listing = await objects.collect(store.list(JOBS))
+        room = next(
+            job.reservation for job in map(jobs.read, listing.items) if job.pod.name == "web-1"
+        )
+        first = objects.Merge({"metadata": {"labels": {keys.ORDER: "1"}}})
+        await store.patch(objects.Ref(kinds.RESERVATIONS, room), first)
+        await _allow(store, budgets[1], 1)
+
+        await deadline.comes(
+            lambda: drain.states["d/web-2"].state == "Moved", seconds=schedulers.PATIENCE
+        )
+        await cluster.world.until(
+            lambda known: known[room]["status"].get("phase") == "Succeeded", kinds.RESERVATIONS
+        )
+        await _allow(store, budgets[0], 1)
+        assert await work is True
+        assert "n1" not in (await cluster.world.placed()).values()
+        await cluster.comes(([], [], True))
+
+
+async def _budget(store: objects.Objects, operator: str, *, allowed: int) -> objects.Ref:
+    """A PodDisruptionBudget for pods that have a label, or that lack it."""
+    ref = objects.Ref(kinds.POD_DISRUPTION_BUDGETS, operator.lower(), "d")
+    selector = {"matchExpressions": [{"key": "kept", "operator": operator}]}
+    spec = {"minAvailable": 1, "selector": selector}
+    meta = {"name": ref.name, "namespace": ref.namespace}
+    await store.create(ref.kind, {"metadata": meta, "spec": spec})
+    await _allow(store, ref, allowed)
+    return ref
+
+
+async def _allow(store: objects.Objects, budget: objects.Ref, number: int) -> None:
+    status = {"disruptionsAllowed": number, "observedGeneration": 1}
+    await store.patch(budget, objects.Merge({"status": status}), subresource="status")
 
 
 @both
