@@ -15,7 +15,7 @@ from koordlet.scheduler.descheduling.round import EvictionProposal
 from koordlet.scheduler.descheduling.state import ClusterState
 from koordlet.scheduler.loop import descheduler
 from koordlet.scheduler.migration import flow, job
-from tests.kit import deadline, schedulers
+from tests.kit import deadline, logs, schedulers
 from tests.kit.migration_scene import APP, JOBS, scene, settings, working
 from tests.kit.schedulers import OWNER
 
@@ -66,7 +66,7 @@ async def test_a_job_that_is_over_before_its_making_was_answered_holds_its_pod_n
 
 
 async def test_an_error_in_the_step_of_a_job_costs_that_job_alone_and_is_logged_once(
-    ram: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ram: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process would end, and after each start again: no job would go on."""
     step, errors = flow.step, 0
@@ -79,14 +79,15 @@ async def test_an_error_in_the_step_of_a_job_costs_that_job_alone_and_is_logged_
         return step(about, *rest)
 
     monkeypatch.setattr(flow, "step", stumbling)
-    async with scene(ram, over_http=False) as cluster:
-        odd, sound = await cluster.ask("web-1"), await cluster.ask("web-2")
-        await cluster.asked("web-2")
-        await deadline.comes(lambda: errors > 2)
-        assert (await cluster.job(sound, "Running"))["phase"] == "Running"
-        stored = await cluster.world.store.get(objects.Ref(JOBS, odd))
-        assert "status" not in stored
-    assert capsys.readouterr().out.count("migration.failed") == 1
+    with logs.written() as stream:
+        async with scene(ram, over_http=False) as cluster:
+            odd, sound = await cluster.ask("web-1"), await cluster.ask("web-2")
+            await cluster.asked("web-2")
+            await deadline.comes(lambda: errors > 2)
+            assert (await cluster.job(sound, "Running"))["phase"] == "Running"
+            stored = await cluster.world.store.get(objects.Ref(JOBS, odd))
+            assert "status" not in stored
+    assert stream.getvalue().count("migration.failed") == 1
 
 
 def test_many_jobs_by_hand_are_judged_by_one_picture_of_the_cluster(
