@@ -136,7 +136,8 @@ class Reporting:
             hello = ingest_pb2.Hello(node=name, epoch=self._feed.epoch, version=self._version)
             try:
                 async with asyncio.timeout(self._pace.answer_seconds):
-                    await stream.write(ingest_pb2.ReportRequest(hello=hello).SerializeToString())
+                    request = ingest_pb2.ReportRequest(hello=hello)
+                    await self._write(stream, request.SerializeToString())
                     heard = _Heard(await self._known(stream))
             except TimeoutError as error:
                 why = f"no answer within {self._pace.answer_seconds:g} s"
@@ -183,10 +184,19 @@ class Reporting:
     async def _known(self, stream: Any) -> ingest_pb2.Known:
         reply = await stream.read()
         if reply is grpc.aio.EOF:
-            status, words = await stream.code(), await stream.details()
-            raise errors.HostError(f"{status.name}: {words}", culprit=self._address)
+            raise await self._ended(stream)
         known: ingest_pb2.Known = reply.known
         return known
+
+    async def _write(self, stream: Any, request: bytes) -> None:
+        try:
+            await stream.write(request)
+        except asyncio.InvalidStateError:  # what gRPC says where it ended before
+            raise await self._ended(stream) from None
+
+    async def _ended(self, stream: Any) -> errors.HostError:
+        status, words = await stream.code(), await stream.details()
+        return errors.HostError(f"{status.name}: {words}", culprit=self._address)
 
     async def _listen(self, stream: Any, heard: _Heard) -> None:
         while heard.error is None:
@@ -219,7 +229,7 @@ class Reporting:
             else:
                 event = self._feed.since(sent) if sent else self._feed.full()
             pressed = self._pressures()
-            await stream.write(b"\x12" + _varint(len(event)) + event)
+            await self._write(stream, b"\x12" + _varint(len(event)) + event)
             self.counts["heartbeats" if quiet else "events"] += 1
             sent, last = revision, clock()
         raise heard.error

@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
+
 from koordlet.http import limits
 from koordlet.model import decision, nodereport
 from koordlet.report import view
 from koordlet.rpc import encode_usage, ingest, reporting, server, services
 from koordlet.rpc.gen import ingest_pb2
-from tests.kit import deadline, loops, moments, views
+from tests.kit import deadline, logs, loops, moments, views
 
 PACE = reporting.ReportPace(
     apart_seconds=0.05, heartbeat_seconds=0.1, first_seconds=0.01, answer_seconds=2.0
@@ -118,6 +120,14 @@ class Wire:
         self.during(len(self.writes))
         await asyncio.sleep(0)
 
+    async def code(self) -> grpc.StatusCode:
+        """How it ended."""
+        return grpc.StatusCode.UNAVAILABLE
+
+    async def details(self) -> str:
+        """The same in words."""
+        return "Cancelling all calls"
+
     async def read(self) -> ingest_pb2.ReportReply:
         """One reply; the stream stays open then."""
         self.asked += 1
@@ -187,6 +197,31 @@ def test_a_scheduler_that_does_not_answer_is_dialled_again(loop: loops.LoopThrea
         assert agent.counts["connects"] == 0
 
     loop.run(run())
+
+
+def test_a_stream_that_ended_before_a_write_is_dialled_again(loop: loops.LoopThread) -> None:
+    """What gRPC calls an invalid state is a connection that ended, as any other."""
+
+    async def run() -> None:
+        agent = Wired("unix:/nowhere", "1", pace=PACE)
+
+        def during(write: int) -> None:
+            if write == 2:
+                agent.wire.asked = 0
+                raise asyncio.InvalidStateError("RPC already finished.")
+
+        agent.wire = Wire(during)
+        agent.publish(pressed(met=False))
+        agent.start()
+        try:
+            await deadline.comes(lambda: agent.counts["events"] == 1, seconds=20)
+        finally:
+            await agent.stop()
+        assert (agent.counts["connects"], agent.counts["failures"]) == (2, 1)
+
+    with logs.written() as stream:
+        loop.run(run())
+    assert "unix:/nowhere: UNAVAILABLE: Cancelling all calls" in stream.getvalue()
 
 
 def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:
