@@ -14,6 +14,15 @@ from tests.kit import clusters, deadline, quotas, schedulers
 
 Body = dict[str, Any]
 
+AMOUNTS = {"cpu": "1", "memory": "1Gi"}
+#: A profile whose root quota is ``pool-root``.
+PROFILE = {
+    "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
+    "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
+    "metadata": {"name": "pool"},
+    "spec": {"quotaName": "pool-root"},
+}
+
 
 def _handed(*bodies: Body) -> list[str]:
     return [json.dumps(body) for body in bodies]
@@ -65,13 +74,6 @@ async def test_a_dry_run_answers_as_the_call_would_and_changes_nothing(ram: Path
         known = quotas.quota("org", whole, whole, is_parent=True)
         await desk.submit(_handed(clusters.stored(known)), dry_run=False)
         await world.until(lambda stored: "org" in stored, kinds.ELASTIC_QUOTAS)
-        profile = {
-            "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
-            "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
-            "metadata": {"name": "pool"},
-            "spec": {"quotaName": "pool-root"},
-        }
-        amounts = {"cpu": "1", "memory": "1Gi"}
         several = [
             quotas.quota("a", half, half, parent="new"),
             quotas.quota("b", half, half, parent="org"),
@@ -79,10 +81,10 @@ async def test_a_dry_run_answers_as_the_call_would_and_changes_nothing(ram: Path
             quotas.quota("d", half, half, parent="nobody"),
             quotas.quota("new", half, half, is_parent=True),
             quotas.quota("new", half, half, namespace="other"),
-            quotas.quota("pooled", amounts, amounts, parent="pool-root"),
+            quotas.quota("pooled", AMOUNTS, AMOUNTS, parent="pool-root"),
             quotas.quota("greedy", {"cpu": "9"}, {"cpu": "9"}, parent="pool-root"),
         ]
-        handed = [profile, *map(clusters.stored, several)]
+        handed = [PROFILE, *map(clusters.stored, several)]
         rehearsed = await desk.submit(_handed(*handed), dry_run=True)
         assert set(book.nodes) & {"a", "b", "new", "pooled", "pool-root"} == set()
         taken = await desk.submit(_handed(*handed), dry_run=False)
@@ -122,15 +124,8 @@ async def test_the_root_of_a_pool_is_deleted_with_its_profile_and_stays_away(ram
     async with schedulers.scheduled(ram) as (world, loop):
         desk = standalone_api.StandaloneApi(world.store, loop)
         await world.node("n1", cpu="4")
-        profile = {
-            "apiVersion": kinds.ELASTIC_QUOTA_PROFILES.api_version,
-            "kind": kinds.ELASTIC_QUOTA_PROFILES.name,
-            "metadata": {"name": "pool"},
-            "spec": {"quotaName": "pool-root"},
-        }
-        amounts = {"cpu": "1", "memory": "1Gi"}
-        child = quotas.quota("team", amounts, amounts, parent="pool-root")
-        taken = await desk.submit(_handed(profile, clusters.stored(child)), dry_run=False)
+        child = quotas.quota("team", AMOUNTS, AMOUNTS, parent="pool-root")
+        taken = await desk.submit(_handed(PROFILE, clusters.stored(child)), dry_run=False)
         assert [each.error for each in taken] == ["", ""]
         await world.until(lambda known: "pool-root" in known, kinds.ELASTIC_QUOTAS)
         book = loop.core.quotas.book
