@@ -110,18 +110,22 @@ class Reporting:
         while True:
             try:
                 await self._connected()
-            except (grpc.aio.AioRpcError, OSError, errors.KoordletError) as error:
-                why = str(error)
-                if isinstance(error, grpc.aio.AioRpcError):
-                    why = f"{error.code().name}: {error.details()}"
-                if why != self.problem:
-                    log.get().warning("scheduler.unheard", address=self._address, detail=why)
-                self.problem = why
+            except grpc.aio.AioRpcError as error:
+                self._failed(f"{error.code().name}: {error.details()}")
+            except (OSError, errors.KoordletError) as error:
+                self._failed(str(error))
+            except Exception as error:  # noqa: BLE001 - it costs this connection, and no later one
+                self._failed(repr(error))
             self.counts["failures"] += 1
             growth = 1 << min(self._failures, 16)
             most = min(self._pace.most_seconds, self._pace.first_seconds * growth)
             self._failures += 1
             await asyncio.sleep(max(self._pace.first_seconds / 10, most * self._chance()))
+
+    def _failed(self, why: str) -> None:
+        if why != self.problem:
+            log.get().warning("scheduler.unheard", address=self._address, detail=why)
+        self.problem = why
 
     async def _connected(self) -> None:
         """One connection, until it ends."""

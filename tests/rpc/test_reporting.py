@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from koordlet.http import limits
 from koordlet.model import decision, nodereport
@@ -199,8 +200,21 @@ def test_a_scheduler_that_does_not_answer_is_dialled_again(loop: loops.LoopThrea
     loop.run(run())
 
 
-def test_a_stream_that_ended_before_a_write_is_dialled_again(loop: loops.LoopThread) -> None:
-    """What gRPC calls an invalid state is a connection that ended, as any other."""
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        # What gRPC says of a stream that ended before.
+        (
+            asyncio.InvalidStateError("RPC already finished."),
+            "unix:/nowhere: UNAVAILABLE: Cancelling all calls",
+        ),
+        (ZeroDivisionError("whatever nobody thought of"), "whatever nobody thought of"),
+    ],
+)
+def test_after_a_write_that_fails_a_scheduler_is_dialled_again(
+    loop: loops.LoopThread, error: Exception, detail: str
+) -> None:
+    """Whatever the error is: an agent that told nothing any more would be silent for ever."""
 
     async def run() -> None:
         agent = Wired("unix:/nowhere", "1", pace=PACE)
@@ -208,7 +222,7 @@ def test_a_stream_that_ended_before_a_write_is_dialled_again(loop: loops.LoopThr
         def during(write: int) -> None:
             if write == 2:
                 agent.wire.asked = 0
-                raise asyncio.InvalidStateError("RPC already finished.")
+                raise error
 
         agent.wire = Wire(during)
         agent.publish(pressed(met=False))
@@ -221,7 +235,7 @@ def test_a_stream_that_ended_before_a_write_is_dialled_again(loop: loops.LoopThr
 
     with logs.written() as stream:
         loop.run(run())
-    assert "unix:/nowhere: UNAVAILABLE: Cancelling all calls" in stream.getvalue()
+    assert detail in stream.getvalue()
 
 
 def test_a_change_waits_for_its_turn(loop: loops.LoopThread, ram: Path) -> None:
