@@ -57,10 +57,10 @@ def test_all_pods_stay_where_somebody_keeps_them(version: Cgroup, tmp_path: Path
 
         assert [node.cpus(path) for path in (KUBE.root, TIER, BOX)] == ["1-3"] * 3
         assert conditions == ["PodsConfined node"]
-    told = node.passed(WEB, config=RESERVE.replace("'0'", "'0,4-7'"))
+    conditions = node.passed(WEB, config=RESERVE.replace("'0'", "'0,4-7'"))
     node.site.restore()
 
-    assert told == []
+    assert conditions == []
     assert before == node.site.image()
 
 

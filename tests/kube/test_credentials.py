@@ -183,13 +183,13 @@ async def test_a_rotation_cuts_nothing(ram: Path, authority: pki.Authority) -> N
         async with asking(credentials.CredentialSource(kubeconfig=str(config)), clock) as client:
             since = (await objects.collect(client.list(kinds.NODES))).revision
             watch = client.watch(kinds.NODES, since)
-            told = asyncio.ensure_future(watches.news(watch))
+            change = asyncio.ensure_future(watches.news(watch))
             await deadline.comes(lambda: at.asked("GET", watch=True))
             for target, source in zip(mine, authority.sign("second"), strict=True):
                 replace(target, source.read_text())
             clock.now += credentials.CHECK_SECONDS + 1
             await client.patch(NODE, objects.Merge({"metadata": {"labels": {"a": "b"}}}))
-            assert (await told).object["metadata"]["labels"] == {"a": "b"}
+            assert (await change).object["metadata"]["labels"] == {"a": "b"}
             await watch.aclose()
         assert len({request.connection for request in at.seen}) == 3
 

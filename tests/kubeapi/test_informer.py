@@ -336,9 +336,9 @@ async def test_a_watch_that_ends_at_once_after_each_event_is_no_storm_of_watches
             self.watches += 1
             if self.watches == 4:
                 await asyncio.Event().wait()
-            told = str(int(since) + 1)
-            meta = {"name": "a", "uid": "u", "resourceVersion": told}
-            yield objects.Change(verb, {"metadata": meta, "spec": {"color": told}}, told)
+            revision = str(int(since) + 1)
+            meta = {"name": "a", "uid": "u", "resourceVersion": revision}
+            yield objects.Change(verb, {"metadata": meta, "spec": {"color": revision}}, revision)
 
     store: Any = Cutting()
     source = informer.Informer(store, kinds.RESERVATIONS, color, pace=Noted(first_seconds=0.01))

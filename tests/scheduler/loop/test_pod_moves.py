@@ -258,11 +258,11 @@ async def test_an_interrupted_drain_uncordons_a_node_that_nobody_has_left(
 
         await deadline.comes(waits, seconds=schedulers.PATIENCE)
 
-        def told() -> bool:
+        def names_the_budget() -> bool:
             wanted = "a PodDisruptionBudget in d allows no disruption"
             return all(wanted in each.message for each in drain.states.values())
 
-        await deadline.comes(told, seconds=schedulers.PATIENCE)
+        await deadline.comes(names_the_budget, seconds=schedulers.PATIENCE)
         assert len((await cluster.left())[1]) == 2
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from koordlet.kubeapi import elastic_quotas, kinds, objects
 from koordlet.scheduler.loop import configuration
 from koordlet.scheduler.quotas import pools
@@ -38,7 +40,7 @@ def noted(bodies: Bodies, name: str, amount: str) -> Any:
 
 @both
 async def test_amounts_of_a_quota_and_of_its_parent_are_written_and_settle_nothing(
-    ram: Path, *, over_http: bool
+    ram: Path, monkeypatch: pytest.MonkeyPatch, *, over_http: bool
 ) -> None:
     """Annotations and status.used follow the pods; the echo of a write forgets no view."""
     async with schedulers.world(ram, over_http=over_http, custom=CUSTOM) as world:
@@ -67,7 +69,7 @@ async def test_amounts_of_a_quota_and_of_its_parent_are_written_and_settle_nothi
             assert "n1" in (await world.placed()).values()
 
             forgotten: list[object] = []
-            loop.core.forget_views = forgotten.append  # type: ignore[method-assign, assignment]
+            monkeypatch.setattr(loop.core, "forget_views", forgotten.append)
             await world.store.delete(objects.Ref(kinds.PODS, "a", "d"), grace_seconds=0)
             await world.until_placed("b")
             await world.until(used("q", cpu="1"), kinds.ELASTIC_QUOTAS)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-import urllib.request
+import urllib.parse
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +16,7 @@ import pytest
 
 from koordlet import cli
 from koordlet.kubeapi import kinds, objects
-from tests.kit import descheduler_scene, descheduling, schedulers
+from tests.kit import answers, descheduler_scene, descheduling, schedulers
 
 POLICY = descheduling.policy(
     descheduler_scene.TOO_MANY,
@@ -75,23 +75,24 @@ async def test_it_serves_its_health_and_last_round_and_gives_the_lease_back(ram:
             *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         assert process.stdout is not None
-        base = ""
+        address = ""
         async for line in process.stdout:
             text = line.decode()
             if "descheduler.started" in text:
-                base = json.loads(text)["http"]
+                address = urllib.parse.urlsplit(json.loads(text)["http"]).netloc
             if "descheduler.round" in text:
                 break
 
         def get(path: str) -> str:
-            with urllib.request.urlopen(f"{base}{path}", timeout=10) as answer:  # noqa: S310 -- ours
-                return str(answer.read().decode())
+            status, body = answers.get(address, path)
+            assert status == 200, path
+            return body.decode()
 
-        assert await asyncio.to_thread(get, "readyz") == "ok\n"
-        assert await asyncio.to_thread(get, "livez") == "ok\n"
-        document = json.loads(await asyncio.to_thread(get, "api/v1/round"))
+        assert await asyncio.to_thread(get, "/readyz") == "ok\n"
+        assert await asyncio.to_thread(get, "/livez") == "ok\n"
+        document = json.loads(await asyncio.to_thread(get, "/api/v1/round"))
         assert [move["pod"] for move in document["moves"]] == ["d/often"]
-        metrics = await asyncio.to_thread(get, "metrics")
+        metrics = await asyncio.to_thread(get, "/metrics")
         assert "descheduler_loop_duration_seconds_count 1" in metrics
         process.send_signal(signal.SIGTERM)
         await process.communicate()

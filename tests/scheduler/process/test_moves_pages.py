@@ -36,12 +36,12 @@ async def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_mov
         try:
             await deadline.comes(lambda: made.ready, seconds=30.0)
 
-            async def told(*words: str, status: int = 0) -> str:
+            async def answer(*words: str, status: int = 0) -> str:
                 whole = [*words, "--address", address]
                 assert await asyncio.to_thread(cli.main, whole) == status
                 return capsys.readouterr().out
 
-            text = await told("explain", "migration", "d/web-1", "-o", "json")
+            text = await answer("explain", "migration", "d/web-1", "-o", "json")
             # The loop logs to the same place.
             free = json.loads(text[text.index("{\n") :])
             assert free["migration"]["node"] == "n1"
@@ -51,11 +51,11 @@ async def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_mov
             await world.until(lambda known: known[name].get("status") is not None, JOBS)
             await world.store.create(kinds.MOVE_PLANS, move_plan.request("room", acts=False))
             await deadline.comes(lambda: made.moves(name) and made.plans.plans(), seconds=30.0)
-            assert name in await told("get", "migrations")
-            text = await told("explain", "migration", "d/web-1")
+            assert name in await answer("get", "migrations")
+            text = await answer("explain", "migration", "d/web-1")
             assert f"Name:        {name}" in text
             assert "Why:         hot" in text
-            await told("explain", "migration", "d/nobody", status=1)
+            await answer("explain", "migration", "d/nobody", status=1)
             metrics = pages.Pages(loop, made)
             state = metrics.document()
             names = [each["name"] for each in (*state["moves"], *state["plans"])]
@@ -69,7 +69,7 @@ async def test_moves_and_the_checks_of_a_pod_are_shown_by_the_scheduler_that_mov
             assert idle is not None
             assert (float(stuck[1]) > 0, float(idle[1])) == (True, 0.0)
             await deadline.comes(lambda: made.book.last is not None, seconds=30.0)
-            shown = await told("get", "descheduler")
+            shown = await answer("get", "descheduler")
             assert "it leads; last round " in shown
             assert "0 go, 0 only shown, 0 refused" in shown.splitlines()
             assert "koordlet_migration_jobs" in text

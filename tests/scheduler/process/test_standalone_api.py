@@ -147,14 +147,14 @@ async def test_an_agent_is_told_what_runs_on_its_node(ram: Path) -> None:
         note = {"scheduling.koordinator.sh/resource-status": json.dumps({"cpuset": "0-1"})}
         await world.store.bind(ref, "n1", annotations=note)
         async with schedulers.scheduler(world.client) as loop:
-            told = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
-            first = [await anext(told) for _ in range(3)]
+            events = standalone_api.StandaloneApi(world.store, loop).assignments("n1", "")
+            first = [await anext(events) for _ in range(3)]
             verbs = placing.AssignmentEvent
             assert [each.verb for each in first] == [verbs.RESET, verbs.SET, verbs.SYNCED]
             pod = first[1].assignment
             assert (pod.name, pod.cpus, pod.qos) == ("a", "0-1", "LSR")
             await world.store.delete(ref, grace_seconds=0)
-            assert (await anext(told)).verb == verbs.REMOVED
+            assert (await anext(events)).verb == verbs.REMOVED
 
 
 async def test_a_node_is_shown_with_what_its_agent_tells(ram: Path) -> None:
